@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* THE shared-memory layout: a memfd that the agent creates for one attempt and hands to every worker
+ * by descriptor number. Nothing here has a name in a file system; it goes when the last holder goes.
+ *
+ *   head  | slot 0 | slot 1 | ... | data area of rank 0 | of rank 1 | ...
+ *
+ * Rules: fixed widths, offsets and no pointers, 0 means "not yet", one writer per cache line (named in
+ * the comment above it). Whatever is read from here was perhaps written by a broken process: readers
+ * copy, then check. Slots carry the generation that wrote them; another generation's are not believed.
+ * Both sides map the same bytes, so no offset may move within a version: see the asserts in board.c. */
+#ifndef LAUNCH_PROTO_BOARD_H
+#define LAUNCH_PROTO_BOARD_H
+
+#include "base.h"
+#include "err.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BOARD_MAGIC 0x3152424843554e4cull /* "LNUCHBR1" in memory; stored last, read first */
+#define BOARD_VERSION 1
+#define BOARD_MAX_RANKS 4096
+#define BOARD_ID_BYTES 128      /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
+#define BOARD_BARRIER_ROUNDS 12 /* log2(BOARD_MAX_RANKS) */
+#define BOARD_ERROR_BYTES 448
+#define BOARD_RUN_ID_BYTES 64
+/* Data area of one rank: two halves (used alternately), each an input and an output chunk.
+ * Pages come into being when they are touched, so an unused area costs nothing. */
+#define BOARD_CHUNK_BYTES (256u * 1024u)
+#define BOARD_DATA_BYTES (4ull * BOARD_CHUNK_BYTES)
+
+#define BOARD_FLAG_SHARE_GPUS 1u /* several ranks on one GPU on purpose (--share-gpus) */
+
+struct board_head {
+    /* Written by the agent before the first worker exists; constant afterwards. */
+    _Atomic uint64_t magic;
+    uint32_t version;
+    uint32_t head_bytes;
+    uint32_t slot_bytes;
+    uint32_t world_size; /* ranks = slots; one server, so local world size too */
+    uint64_t slots_offset;
+    uint64_t data_offset;
+    uint64_t data_bytes;  /* of one rank */
+    uint64_t total_bytes; /* of the file */
+
+    /* Written by the agent. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t epoch; /* futex: +1 whenever generation or stop changes */
+    _Atomic uint32_t generation;                 /* 1, 2, ...: the group that is meant to run */
+    _Atomic uint32_t running;                    /* futex: generation whose ranks have all joined */
+    _Atomic uint32_t stop;                       /* not 0: end, by request (a signal number) */
+    uint32_t rendezvous_timeout_ms;              /* 0: none */
+    uint32_t spin_ns; /* look this long before sleeping; 0 if CPUs are short */
+    uint32_t restart_count;
+    uint32_t max_restarts;
+    uint32_t gpu_count; /* GPUs of the job; 0: host backend */
+    uint32_t flags;     /* BOARD_FLAG_* */
+
+    /* Written by the agent before the first worker exists. */
+    _Alignas(CACHE_LINE) char run_id[BOARD_RUN_ID_BYTES];
+
+    /* Written by the one rank that makes the generation's unique id (rank 0 of the generation). */
+    _Alignas(CACHE_LINE) _Atomic uint32_t id_generation; /* futex: stored last, with release */
+    uint32_t id_nranks;
+    uint64_t id_published_ns; /* CLOCK_MONOTONIC, for the benchmark */
+    uint8_t id[BOARD_ID_BYTES];
+};
+
+/* What a rank is about to do in a host collective; peers compare it with their own. */
+struct board_call {
+    _Atomic uint32_t seq; /* number of the collective in this generation, stored last */
+    uint32_t op;          /* enum of worker/collective.c */
+    uint32_t type;
+    uint32_t reduce;
+    uint32_t root;
+    uint32_t pad;
+    uint64_t bytes;
+};
+
+struct board_slot {
+    /* Written by the agent before the worker exists. */
+    uint32_t rank;
+    uint32_t local_rank;
+    int32_t device; /* CUDA/HIP ordinal the worker shall use; -1: none */
+
+    /* Written by the worker. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
+    _Atomic uint32_t generation;                 /* generation that `stage` belongs to */
+    _Atomic int32_t pid;
+    uint32_t join_flags; /* LAUNCH_JOIN_*: what the job consents to */
+
+    /* Robust, process-shared; initialised by the agent, held by the worker's main thread from
+     * launch_join() on, so that the kernel tells of a death before it tears the memory down. */
+    _Alignas(CACHE_LINE) pthread_mutex_t lock;
+
+    /* Written by the worker: progress. */
+    _Alignas(CACHE_LINE) _Atomic uint64_t step;
+    _Atomic uint64_t heartbeat;
+    _Atomic uint64_t entered;    /* device collectives entered */
+    _Atomic uint64_t finished;   /* device collectives known to be finished */
+    _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
+
+    /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */
+    _Alignas(CACHE_LINE) struct board_call call;
+
+    /* Written by the worker: last error, for the failure report. Not trusted to be terminated. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t error_bytes; /* stored last, with release */
+    char error[BOARD_ERROR_BYTES];
+};
+
+/* One process's view of a board. */
+struct board {
+    int fd;       /* owned; -1 when closed */
+    size_t bytes; /* of the mapping */
+    struct board_head *head;
+};
+
+struct board_config {
+    uint32_t world_size; /* 1 .. BOARD_MAX_RANKS */
+    uint32_t generation; /* >= 1 */
+    uint32_t rendezvous_timeout_ms;
+    uint32_t spin_ns;
+    uint32_t restart_count, max_restarts;
+    uint32_t gpu_count;
+    uint32_t flags;
+    const char *run_id; /* cut at BOARD_RUN_ID_BYTES - 1 */
+};
+
+/* Makes a new board: memfd (close-on-exec, sealed against resizing), head and slots filled in, the
+ * memory of head and slots claimed, so that a full machine fails here and not by SIGBUS later.
+ * Slot i has rank = local_rank = i and device -1; the caller may change these before it forks.
+ * Errors: -EINVAL world_size or generation out of range; -ENOMEM, -EMFILE, -EFBIG, ... of the
+ * system call, with a text that names it. On failure *b is closed. */
+MUST_CHECK int board_create(struct board *b, const struct board_config *config, struct err *err);
+
+/* Maps the board behind `fd` and checks everything in its head against the file's real size.
+ * fd: duplicated, stays the caller's. Errors: -EBADF not open; -EPROTO not a board (a file that is no memfd or
+ * may still shrink too), or of another version, or with a head that contradicts itself; -errno of the
+ * system calls. */
+MUST_CHECK int board_open(struct board *b, int fd, struct err *err);
+
+/* Unmaps and closes; takes a closed or zeroed board (fd -1 or head NULL) too. */
+void board_close(struct board *b);
+
+/* Slot of a rank < world_size (asserted). */
+struct board_slot *board_slot(const struct board *b, uint32_t rank);
+
+/* Start of the data area of a rank; BOARD_DATA_BYTES long. */
+void *board_data(const struct board *b, uint32_t rank);
+
+/* Sleeps until *word differs from `seen`, the board's epoch differs from `epoch`, or the deadline
+ * (CLOCK_MONOTONIC ns, CLOCK_NEVER for none) passes. Looks for head->spin_ns first. Any thread.
+ * Returns 0: *word changed; -ECANCELED: the epoch changed; -ETIMEDOUT. Never anything else.
+ * Kernels before 5.16 have no futex_waitv: there the epoch is looked at every 50 ms. */
+MUST_CHECK int board_wait(const struct board *b, _Atomic uint32_t *word, uint32_t seen,
+                          uint32_t epoch, uint64_t deadline_ns);
+
+/* Wakes everybody who sleeps on the word. Call it after storing. */
+void board_wake(_Atomic uint32_t *word);
+
+/* Agent only. Ends all waits of the generation: bumps the epoch after `generation` or `stop` has
+ * been stored. */
+void board_bump_epoch(const struct board *b);
+
+/* Worker: puts a text into its slot (cut to fit, control characters replaced). */
+void board_put_error(struct board_slot *slot, const char *text);
+
+/* Agent: copies the text out of a slot, as untrusted bytes: at most `size` with the final NUL, control
+ * characters and non-ASCII replaced by '?'. Returns the length, 0 if there is none. */
+size_t board_get_error(const struct board_slot *slot, char *text, size_t size);
+
+#endif
