@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line and the environment over the settings table. */
+#ifndef LAUNCH_AGENT_OPTS_H
+#define LAUNCH_AGENT_OPTS_H
+
+#include "../config/spec.h"
+
+#include <stdio.h>
+
+enum opts_action { OPTS_RUN, OPTS_HELP, OPTS_VERSION };
+
+/* Fills spec (already spec_init'ed) from argv[1..], then from LAUNCH_* and PET_* variables, in this
+ * order, what is not set yet (an empty variable counts as unset), and runs spec_check().
+ *
+ * The first word that is no option is the program, and everything from there on is the job's own,
+ * untouched. "--" before the program is swallowed. --x=v and --x v are the same, and so are -n 4,
+ * -n4 and mpirun's -np 4; '-' and '_' in names are the same; options may not be abbreviated. A word
+ * that begins with '-' and no digit is taken as a value only behind '='. The last of repeated
+ * options counts. Nothing behind --help and --version is looked at.
+ *
+ * Returns 0 with *ret_action set (OPTS_RUN: spec->argv points at the program), -EINVAL with one
+ * line (what, where: flag or variable, what would be right), or -ENOMEM. */
+MUST_CHECK int opts_parse(struct job_spec *spec, int argc, char **argv,
+                          enum opts_action *ret_action, struct err *err);
+
+/* --help from the table, at most 80 columns. */
+void opts_print_help(FILE *out);
+
+#endif

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+/* Owns the table of settings, its parsers and the look-ups over it. Must never know who asks: no
+ * argv, no getenv, no file, nothing printed. All text is untrusted. */
+#include "fields.h"
+
+#include "../proto/board.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS_PER_S 1000
+#define MS_PER_M (60 * MS_PER_S)
+#define MS_PER_H (60 * MS_PER_M)
+#define TIME_MAX_MS (1000ll * MS_PER_H) /* the board keeps milliseconds in 32 bits */
+#define NAME_MAX_BYTES 64               /* longer words are no option of ours */
+#define TEXT_MAX_BYTES 63               /* run id (BOARD_RUN_ID_BYTES with its NUL) and role */
+#define HOST_MAX_BYTES 253              /* longest name that DNS knows */
+
+static_assert(TEXT_MAX_BYTES == BOARD_RUN_ID_BYTES - 1, "a run id must fit the board");
+static_assert(TIME_MAX_MS <= UINT32_MAX, "a timeout must fit the board");
+
+/* ---- errors ---- */
+
+const char *field_quote(const char *text, size_t n, char buf[FIELD_QUOTE_BYTES])
+{
+    static const char DOTS[] = "...", NAMED[] = "\n\r\t\\";
+    const size_t limit = FIELD_QUOTE_BYTES - sizeof DOTS; /* 60 */
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        char piece[5];
+        const char *named = c ? strchr(NAMED, c) : NULL;
+        if (named)
+            snprintf(piece, sizeof piece, "\\%c", "nrt\\"[named - NAMED]);
+        else
+            snprintf(piece, sizeof piece, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
+        if (used + strlen(piece) > limit) {
+            strcpy(buf + used, DOTS);
+            return buf;
+        }
+        strcpy(buf + used, piece);
+        used += strlen(piece);
+    }
+    buf[used] = '\0';
+    return buf;
+}
+
+/* "must be <what>, not '<text>'"; returns -EINVAL. */
+PRINTF_LIKE(3, 4) static int refuse(struct err *err, const char *text, const char *what, ...)
+{
+    char right[200], shown[FIELD_QUOTE_BYTES];
+    va_list ap;
+    va_start(ap, what);
+    vsnprintf(right, sizeof right, what, ap);
+    va_end(ap);
+    field_quote(text, strlen(text), shown);
+    return err_set(err, -EINVAL, "must be %s, not '%s'", right, shown);
+}
+
+/* "'a', 'b' or 'c'" */
+static const char *list_choices(const char *const *choices, char *buf, size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; choices[i] && used < size; i++) {
+        const char *before = i == 0 ? "" : choices[i + 1] ? ", " : " or ";
+        used += (size_t)snprintf(buf + used, size - used, "%s'%s'", before, choices[i]);
+    }
+    return buf;
+}
+
+/* ---- parsers ---- */
+
+/* Nothing but decimal digits, at least one, the value at most max. Leading zeros are decimal. */
+static bool parse_decimal(const char *text, size_t n, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        uint64_t digit = (uint64_t)(text[i] - '0');
+        if (digit > max || value > (max - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    if (n == 0)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool in_range(const struct field *field, const char *text, uint64_t *ret)
+{
+    uint64_t value;
+    if (!parse_decimal(text, strlen(text), (uint64_t)field->max, &value) ||
+        value < (uint64_t)field->min)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static int parse_number(const struct field *field, const char *text, uint64_t *ret, struct err *err)
+{
+    if (in_range(field, text, ret))
+        return 0;
+    if (field->min == field->max)
+        return refuse(err, text, "%lld", (long long)field->min);
+    return refuse(err, text, "a number from %lld to %lld", (long long)field->min,
+                  (long long)field->max);
+}
+
+static int parse_u32(const struct field *field, const char *text, void *into, struct err *err)
+{
+    uint64_t value = 0;
+    int r = parse_number(field, text, &value, err);
+    if (r == 0)
+        *(uint32_t *)into = (uint32_t)value;
+    return r;
+}
+
+static int parse_u16(const struct field *field, const char *text, void *into, struct err *err)
+{
+    uint64_t value = 0;
+    int r = parse_number(field, text, &value, err);
+    if (r == 0)
+        *(uint16_t *)into = (uint16_t)value;
+    return r;
+}
+
+/* "1.5s": whole part, fraction of at most 9 digits, unit. Rounded up to whole milliseconds: a time
+ * that is not 0 never becomes the 0 that stands for "none". */
+static bool parse_ms(const char *text, uint64_t max, uint64_t *ret)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } UNITS[] = {{"", MS_PER_S}, {"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_M}, {"h", MS_PER_H}};
+
+    size_t whole_n = strspn(text, "0123456789"), fraction_n = 0;
+    const char *fraction = text + whole_n, *unit = fraction;
+    if (*fraction == '.') {
+        fraction++;
+        fraction_n = strspn(fraction, "0123456789");
+        unit = fraction + fraction_n;
+        if (fraction_n == 0)
+            return false;
+    }
+    uint64_t whole, parts = 0, scale = 1;
+    if (!parse_decimal(text, whole_n, max, &whole) || fraction_n > 9)
+        return false;
+    for (size_t i = 0; i < fraction_n; i++) {
+        parts = parts * 10 + (uint64_t)(fraction[i] - '0');
+        scale *= 10;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(UNITS); i++) {
+        if (strcmp(unit, UNITS[i].name) != 0)
+            continue;
+        uint64_t ms = whole * UNITS[i].ms + (parts * UNITS[i].ms + scale - 1) / scale;
+        if (ms > max)
+            return false;
+        *ret = ms;
+        return true;
+    }
+    return false;
+}
+
+static int parse_duration(const struct field *field, const char *text, void *into, struct err *err)
+{
+    uint64_t ms;
+    if (!parse_ms(text, (uint64_t)field->max, &ms) || ms < (uint64_t)field->min)
+        return refuse(err, text, "a time%s of at most %lldh such as 30, 1.5s, 500ms or 10m",
+                      field->min > 0 ? " above 0 and" : "", (long long)field->max / MS_PER_H);
+    *(uint64_t *)into = ms;
+    return 0;
+}
+
+static bool find_choice(const struct field *field, const char *text, unsigned *ret)
+{
+    for (unsigned i = 0; field->choices[i]; i++) {
+        if (strcmp(text, field->choices[i]) == 0) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_choice(const struct field *field, const char *text, void *into, struct err *err)
+{
+    unsigned choice;
+    char list[128];
+    if (!find_choice(field, text, &choice))
+        return refuse(err, text, "%s", list_choices(field->choices, list, sizeof list));
+    *(unsigned *)into = choice;
+    return 0;
+}
+
+static bool find_switch(const char *text, bool *ret)
+{
+    static const char *const WORDS[] = {"0", "1", "false", "true", "no", "yes"};
+    for (size_t i = 0; i < ARRAY_LEN(WORDS); i++) {
+        if (strcmp(text, WORDS[i]) == 0) {
+            *ret = i % 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_switch(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    bool on;
+    if (!find_switch(text, &on))
+        return refuse(err, text, "1, 0, true, false, yes or no");
+    *(bool *)into = on;
+    return 0;
+}
+
+/* torchrun's switch for what --gpu-visibility says with a word. */
+static int parse_virtual_rank(const struct field *field, const char *text, void *into,
+                              struct err *err)
+{
+    bool on = false;
+    int r = parse_switch(field, text, &on, err);
+    if (r == 0)
+        *(enum gpu_visibility *)into = on ? GPU_VISIBILITY_RANK : GPU_VISIBILITY_JOB;
+    return r;
+}
+
+/* into: nproc_mode; nproc is set along with it. The choices follow NPROC_NUMBER in nproc_mode. */
+static int parse_nproc(const struct field *field, const char *text, void *into, struct err *err)
+{
+    struct job_spec *spec = CONTAINER_OF(into, struct job_spec, nproc_mode);
+    uint64_t number = 0;
+    unsigned choice;
+    char list[64];
+    if (in_range(field, text, &number))
+        spec->nproc_mode = NPROC_NUMBER;
+    else if (find_choice(field, text, &choice))
+        spec->nproc_mode = (enum nproc_mode)(NPROC_GPU + choice);
+    else
+        return refuse(err, text, "a number from %lld to %lld, %s", (long long)field->min,
+                      (long long)field->max, list_choices(field->choices, list, sizeof list));
+    spec->nproc = (uint32_t)number;
+    return 0;
+}
+
+static int parse_nnodes(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field, (void)into;
+    if (strcmp(text, "1") == 0 || strcmp(text, "1:1") == 0)
+        return 0;
+    return refuse(err, text, "1 or 1:1, as a job runs on one server only so far");
+}
+
+static int parse_anything(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field, (void)text, (void)into, (void)err;
+    return 0;
+}
+
+static int set_text(const char *text, void *into, struct err *err)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return err_set(err, -ENOMEM, "out of memory");
+    free(*(char **)into);
+    *(char **)into = copy;
+    return 0;
+}
+
+/* Not isalnum(): that one asks the locale. */
+static bool is_alnum(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Becomes part of file names, so no slash, no blank, no leading dot or dash. */
+static int parse_run_id(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    size_t n = 0;
+    while (text[n] && (is_alnum(text[n]) || (n > 0 && strchr("._-", text[n]))))
+        n++;
+    if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
+        return refuse(err, text, "1 to %d of A-Z a-z 0-9 . _ -, a letter or digit first",
+                      TEXT_MAX_BYTES);
+    return set_text(text, into, err);
+}
+
+static int parse_host(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    size_t n = 0;
+    while (text[n] && (is_alnum(text[n]) || strchr(n > 0 ? "._-:%[]" : ":[", text[n])))
+        n++;
+    if (n == 0 || text[n] || n > HOST_MAX_BYTES)
+        return refuse(err, text, "a host name or an IP address");
+    return set_text(text, into, err);
+}
+
+static int parse_role(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    size_t n = 0;
+    while (text[n] >= 0x20 && text[n] < 0x7f)
+        n++;
+    if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
+        return refuse(err, text, "1 to %d printable ASCII characters", TEXT_MAX_BYTES);
+    return set_text(text, into, err);
+}
+
+/* ---- the table ---- */
+
+static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
+static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
+static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
+static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
+static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
+
+static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
+static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
+
+const char *const FIELD_GROUPS[GROUPS_N] = {
+    [GROUP_WORKERS] = "Workers",
+    [GROUP_GPUS] = "GPUs",
+    [GROUP_RENDEZVOUS] = "Rendezvous",
+    [GROUP_FAILURES] = "Failures and the end",
+    [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
+};
+
+#define AT(member) .offset = offsetof(struct job_spec, member)
+
+/* clang-format off */
+const struct field FIELDS[] = {
+    {.name = "nproc-per-node", .aliases = "np", .letter = 'n', .pet = "PET_NPROC_PER_NODE",
+     .arg = "N|gpu|auto|cpu", .def = "1", .group = GROUP_WORKERS, AT(nproc_mode),
+     .parse = parse_nproc, .min = 1, .max = BOARD_MAX_RANKS, .choices = NPROC_WORDS,
+     .help = "Workers to start: a number; gpu: one per GPU; cpu: one per CPU that the job may use; "
+             "auto: one per GPU, without any GPU one per CPU."},
+    {.name = "role", .pet = "PET_ROLE", .arg = "NAME", .def = "default", .group = GROUP_WORKERS,
+     AT(role), .parse = parse_role,
+     .help = "Name that the workers find in ROLE_NAME."},
+    {.name = "run-id", .aliases = "rdzv-id", .pet = "PET_RDZV_ID", .arg = "ID",
+     .group = GROUP_WORKERS, AT(run_id), .parse = parse_run_id,
+     .help = "Name of this run; made up when it is not given."},
+
+    {.name = "gpu-visibility", .arg = "job|rank", .def = "job", .group = GROUP_GPUS,
+     AT(gpu_visibility), .parse = parse_choice, .choices = VISIBILITY_WORDS,
+     .help = "job: every worker sees all GPUs of the job and takes the one of its LOCAL_RANK; "
+             "rank: every worker sees its own GPU only, and its LOCAL_RANK is 0."},
+    {.name = "virtual-local-rank", .pet = "PET_VIRTUAL_LOCAL_RANK", .group = GROUP_GPUS,
+     AT(gpu_visibility), .parse = parse_virtual_rank,
+     .help = "The same as --gpu-visibility=rank."},
+    {.name = "share-gpus", .def = "0", .group = GROUP_GPUS, AT(share_gpus), .parse = parse_switch,
+     .help = "Lets several workers share a GPU, to try a job of many GPUs on few. Implies "
+             "--gpu-visibility=rank."},
+
+    {.name = "rendezvous-timeout", .arg = "TIME", .def = "60s", .group = GROUP_RENDEZVOUS,
+     AT(rendezvous_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "How long workers that use liblaunch wait for one another; 0: for ever. A TIME is "
+             "30 or 30s, 500ms, 1.5m, 2h."},
+    {.name = "master-addr", .pet = "PET_MASTER_ADDR", .arg = "HOST", .def = "127.0.0.1",
+     .group = GROUP_RENDEZVOUS, AT(master_addr), .parse = parse_host,
+     .help = "MASTER_ADDR of the workers."},
+    {.name = "master-port", .pet = "PET_MASTER_PORT", .arg = "PORT", .def = "0",
+     .group = GROUP_RENDEZVOUS, AT(master_port), .parse = parse_u16, .max = UINT16_MAX,
+     .help = "MASTER_PORT of the workers; 0: any free one, a fresh one for every attempt."},
+
+    {.name = "max-restarts", .pet = "PET_MAX_RESTARTS", .arg = "N", .def = "0",
+     .group = GROUP_FAILURES, AT(max_restarts), .parse = parse_u32, .max = 1000000,
+     .help = "How often the job is started again after a worker failed."},
+    {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
+     .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
+    {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
+     AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
+     .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "
+             "whatever failed."},
+
+    {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
+     .help = "Every job is one of its own."},
+    {.name = "nnodes", .pet = "PET_NNODES", .arg = "1|1:1", .def = "1", .group = GROUP_TORCHRUN,
+     .parse = parse_nnodes, .help = "More than one server is not there yet."},
+    {.name = "node-rank", .pet = "PET_NODE_RANK", .arg = "0", .def = "0", .group = GROUP_TORCHRUN,
+     .parse = parse_u32, .help = "This server is the only one."},
+    {.name = "rdzv-backend", .pet = "PET_RDZV_BACKEND", .arg = "static|c10d",
+     .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = BACKEND_WORDS,
+     .help = "Workers meet in shared memory."},
+    {.name = "rdzv-endpoint", .pet = "PET_RDZV_ENDPOINT", .arg = "HOST:PORT",
+     .group = GROUP_TORCHRUN, .parse = parse_anything,
+     .help = "See --master-addr and --master-port."},
+    {.name = "monitor-interval", .pet = "PET_MONITOR_INTERVAL", .arg = "TIME",
+     .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = TIME_MAX_MS,
+     .help = "The end of a worker is noticed at once."},
+    {.name = "start-method", .pet = "PET_START_METHOD", .arg = "spawn|fork|forkserver",
+     .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = START_WORDS,
+     .help = "Workers are always programs of their own."},
+    {.name = "no-python", .pet = "PET_NO_PYTHON", .group = GROUP_TORCHRUN, .parse = parse_switch,
+     .help = "The program is executed directly in any case."},
+    {.name = "use-env", .pet = "PET_USE_ENV", .group = GROUP_TORCHRUN, .parse = parse_switch,
+     .help = "The local rank is always handed over in LOCAL_RANK."},
+};
+/* clang-format on */
+
+const size_t FIELDS_N = ARRAY_LEN(FIELDS);
+
+static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
+
+/* ---- look-ups ---- */
+
+static char fold(char c)
+{
+    return c == '_' ? '-' : c;
+}
+
+static bool same_name(const char *a, size_t a_n, const char *b, size_t b_n)
+{
+    size_t i = 0;
+    while (i < a_n && i < b_n && fold(a[i]) == fold(b[i]))
+        i++;
+    return i == a_n && i == b_n;
+}
+
+/* Calls `judge` for the row's name and each alias until it returns true. */
+static bool any_name(const struct field *field,
+                     bool (*judge)(const char *known, size_t known_n, void *with), void *with)
+{
+    if (judge(field->name, strlen(field->name), with))
+        return true;
+    for (const char *p = field->aliases; p && *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (judge(p, n, with))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+struct wanted {
+    const char *name;
+    size_t n;
+    size_t best; /* smallest edit distance so far */
+};
+
+static bool judge_same(const char *known, size_t known_n, void *with)
+{
+    const struct wanted *wanted = with;
+    return same_name(known, known_n, wanted->name, wanted->n);
+}
+
+static bool judge_prefix(const char *known, size_t known_n, void *with)
+{
+    const struct wanted *wanted = with;
+    return wanted->n <= known_n && same_name(known, wanted->n, wanted->name, wanted->n);
+}
+
+/* Levenshtein, one row at a time. Both at most NAME_MAX_BYTES. */
+static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n)
+{
+    size_t row[NAME_MAX_BYTES + 1];
+    for (size_t j = 0; j <= b_n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_n; j++) {
+            size_t cost = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
+            diagonal = row[j];
+            if (row[j] + 1 < cost)
+                cost = row[j] + 1;
+            if (row[j - 1] + 1 < cost)
+                cost = row[j - 1] + 1;
+            row[j] = cost;
+        }
+    }
+    return row[b_n];
+}
+
+static bool judge_nearer(const char *known, size_t known_n, void *with)
+{
+    struct wanted *wanted = with;
+    if (known_n > NAME_MAX_BYTES)
+        return false;
+    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
+    if (distance < wanted->best)
+        wanted->best = distance;
+    return false; /* a later name may be nearer still */
+}
+
+const struct field *field_find(const char *name, size_t n)
+{
+    struct wanted wanted = {.name = name, .n = n};
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        if (any_name(&FIELDS[i], judge_same, &wanted))
+            return &FIELDS[i];
+    }
+    return NULL;
+}
+
+const struct field *field_find_letter(char letter)
+{
+    for (size_t i = 0; letter && i < FIELDS_N; i++) {
+        if (FIELDS[i].letter == letter)
+            return &FIELDS[i];
+    }
+    return NULL;
+}
+
+const char *field_nearest(const char *name, size_t n)
+{
+    if (n < 2 || n > NAME_MAX_BYTES)
+        return NULL;
+    size_t limit = n < 9 ? n / 3 : 3;
+    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        if (any_name(&FIELDS[i], judge_prefix, &wanted))
+            return FIELDS[i].name;
+    }
+    const char *nearest = NULL;
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        size_t before = wanted.best;
+        any_name(&FIELDS[i], judge_nearer, &wanted);
+        if (wanted.best < before)
+            nearest = FIELDS[i].name;
+    }
+    return nearest;
+}
+
+const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
+{
+    snprintf(buf, FIELD_ENV_BYTES, "LAUNCH_%s", field->name);
+    for (char *c = buf; *c; c++)
+        *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    return buf;
+}
+
+bool field_given(const struct field *field, const struct job_spec *spec)
+{
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        bool same_place = FIELDS[i].offset == field->offset && FIELDS[i].group != GROUP_TORCHRUN &&
+                          field->group != GROUP_TORCHRUN;
+        if (spec->given[i] && (&FIELDS[i] == field || same_place))
+            return true;
+    }
+    return false;
+}
+
+int field_set(const struct field *field, struct job_spec *spec, const char *text, const char *where,
+              struct err *err)
+{
+    union {
+        bool on;
+        unsigned word;
+        uint64_t number;
+    } nowhere;
+    void *into = field->group == GROUP_TORCHRUN ? (void *)&nowhere : (char *)spec + field->offset;
+    int r = field->parse(field, text, into, err);
+    if (r < 0)
+        return err_wrap(err, r, "%s", where);
+    spec->given[field - FIELDS] = true;
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* struct job_spec: everything a user can ask of a job, as plain data. Filled from the table in
+ * fields.h by the command line, the environment and, later, a file. Knows nothing of processes. */
+#ifndef LAUNCH_CONFIG_SPEC_H
+#define LAUNCH_CONFIG_SPEC_H
+
+#include "../proto/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* --nproc-per-node */
+enum nproc_mode {
+    NPROC_NUMBER, /* nproc holds it */
+    NPROC_GPU,    /* one per GPU the job may use; an error without any */
+    NPROC_AUTO,   /* one per GPU, else one per CPU */
+    NPROC_CPU,    /* one per CPU the process may use (affinity mask and cgroup quota) */
+    NPROC_MODES_N
+};
+
+/* --gpu-visibility */
+enum gpu_visibility {
+    GPU_VISIBILITY_JOB,  /* every worker sees all the job's GPUs and uses LOCAL_RANK (torchrun) */
+    GPU_VISIBILITY_RANK, /* every worker sees its own GPU only; LOCAL_RANK is 0 */
+    GPU_VISIBILITIES_N
+};
+
+/* --exit-code */
+enum exit_code_style {
+    EXIT_STYLE_WORKER,   /* the first failing worker's own code, 128+n for a signal */
+    EXIT_STYLE_TORCHRUN, /* 1 for every failure */
+    EXIT_STYLES_N
+};
+
+#define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
+
+struct job_spec {
+    enum nproc_mode nproc_mode;
+    uint32_t nproc; /* 1 .. BOARD_MAX_RANKS; only with NPROC_NUMBER */
+    uint32_t max_restarts;
+    uint64_t rendezvous_timeout_ms; /* 0: none; fits 32 bits */
+    uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
+    enum gpu_visibility gpu_visibility;
+    bool share_gpus;
+    enum exit_code_style exit_code;
+    uint16_t master_port; /* 0: any free one, fresh for every attempt */
+    char *master_addr;    /* owned; a host name or an address */
+    char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */
+    char *role;           /* owned; 1 to 63 printable ASCII characters */
+
+    /* Rows of the table that somebody set; false: still the default. Kept by field_set(). */
+    bool given[SPEC_FIELDS_MAX];
+
+    /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv. */
+    char **argv;
+};
+
+/* All zero, then every field of the table set to its default. Asserts that the defaults are valid.
+ * 0, or -ENOMEM: nothing is left allocated. */
+MUST_CHECK int spec_init(struct job_spec *spec);
+
+/* Frees what it owns and zeroes it; takes a zeroed one and NULL too. */
+void spec_finish(struct job_spec *spec);
+
+/* Settles what one setting implies for another (--share-gpus: every worker sees its own GPU only)
+ * and refuses contradictions. Calling it twice does no harm.
+ * 0, or -EINVAL with one line that names the settings. */
+MUST_CHECK int spec_check(struct job_spec *spec, struct err *err);
+
+#endif

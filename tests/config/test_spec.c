@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Life of a job_spec, checks across settings, and every allocation of the settings failing in turn.
+ */
+#include "../../config/fields.h"
+#include "../harness.h"
+
+/* strdup() is the one thing that config allocates with. This one goes before libc's in the whole
+ * test program and does the same, but for the call that a test wants to fail. */
+static int good_calls = -1; /* calls that still succeed; -1: all do */
+
+char *strdup(const char *text)
+{
+    if (good_calls == 0)
+        return NULL;
+    if (good_calls > 0)
+        good_calls--;
+    size_t n = strlen(text) + 1;
+    char *copy = malloc(n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static int set(struct job_spec *spec, const char *name, const char *text)
+{
+    return field_set(field_find(name, strlen(name)), spec, text, name, NULL);
+}
+
+TEST(a_fresh_spec_holds_the_defaults)
+{
+    struct job_spec spec;
+    memset(&spec, 0xa5, sizeof spec);
+    CHECK_INT(spec_init(&spec), ==, 0);
+    CHECK_INT(spec.nproc_mode, ==, NPROC_NUMBER);
+    CHECK_INT(spec.nproc, ==, 1);
+    CHECK_INT(spec.max_restarts, ==, 0);
+    CHECK_INT(spec.rendezvous_timeout_ms, ==, 60000);
+    CHECK_INT(spec.shutdown_timeout_ms, ==, 30000);
+    CHECK_INT(spec.gpu_visibility, ==, GPU_VISIBILITY_JOB);
+    CHECK_INT(spec.share_gpus, ==, 0);
+    CHECK_INT(spec.exit_code, ==, EXIT_STYLE_WORKER);
+    CHECK_INT(spec.master_port, ==, 0);
+    CHECK_STR(spec.master_addr, "127.0.0.1");
+    CHECK_STR(spec.role, "default");
+    CHECK(spec.run_id == NULL);
+    CHECK(spec.argv == NULL);
+    for (size_t i = 0; i < SPEC_FIELDS_MAX; i++)
+        CHECK(!spec.given[i]);
+    CHECK_INT(spec_check(&spec, NULL), ==, 0);
+    spec_finish(&spec);
+}
+
+TEST(finish_takes_null_zeroed_and_finished_specs)
+{
+    struct job_spec spec = {0};
+    spec_finish(NULL);
+    spec_finish(&spec);
+    CHECK_INT(spec_init(&spec), ==, 0);
+    spec_finish(&spec);
+    spec_finish(&spec);
+}
+
+/* Every combination of --gpu-visibility (0: not given, 1: job, 2: rank) and --share-gpus. */
+TEST(sharing_gpus_implies_rank_visibility_and_contradicts_an_explicit_job)
+{
+    static const char *const WORDS[] = {NULL, "job", "rank"};
+    for (int visibility = 0; visibility < 3; visibility++) {
+        for (int share = 0; share < 2; share++) {
+            struct job_spec spec;
+            struct err err = {0};
+            CHECK_INT(spec_init(&spec), ==, 0);
+            if (WORDS[visibility])
+                CHECK_INT(set(&spec, "gpu-visibility", WORDS[visibility]), ==, 0);
+            if (share)
+                CHECK_INT(set(&spec, "share-gpus", "1"), ==, 0);
+            for (int again = 0; again < 2; again++) {
+                bool contradiction = share && visibility == 1;
+                CHECK_INT(spec_check(&spec, &err), ==, contradiction ? -EINVAL : 0);
+                CHECK_INT(spec.gpu_visibility, ==,
+                          visibility == 2 || (share && visibility == 0) ? GPU_VISIBILITY_RANK
+                                                                        : GPU_VISIBILITY_JOB);
+                CHECK(!contradiction || strstr(err.text, "--share-gpus"));
+                CHECK(!contradiction || strstr(err.text, "--gpu-visibility"));
+            }
+            spec_finish(&spec);
+        }
+    }
+}
+
+TEST(init_survives_every_allocation_that_fails)
+{
+    int failed = 0;
+    for (;; failed++) {
+        struct job_spec spec;
+        good_calls = failed;
+        int r = spec_init(&spec);
+        good_calls = -1;
+        if (r == 0) {
+            spec_finish(&spec);
+            break;
+        }
+        CHECK_INT(r, ==, -ENOMEM);
+        CHECK(!spec.master_addr && !spec.run_id && !spec.role);
+    }
+    CHECK_INT(failed, ==, 2); /* master-addr and role; else this test no longer tests anything */
+}
+
+TEST(setting_a_text_survives_a_failing_allocation)
+{
+    static const char *const NAMES[] = {"run-id", "role", "master-addr"};
+    struct job_spec spec;
+    CHECK_INT(spec_init(&spec), ==, 0);
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+        good_calls = 0;
+        int r = set(&spec, NAMES[i], "other");
+        good_calls = -1;
+        CHECK_INT(r, ==, -ENOMEM);
+        CHECK(!field_given(field_find(NAMES[i], strlen(NAMES[i])), &spec));
+    }
+    CHECK(spec.run_id == NULL);
+    CHECK_STR(spec.role, "default");
+    CHECK_STR(spec.master_addr, "127.0.0.1");
+    spec_finish(&spec);
+}
