@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "attempt.h"
+
+#include "port.h"
+
+#include <fcntl.h>
+
+/* How long a waiting rank looks before it sleeps, when every rank can have a CPU to itself: about what a
+ * sleeping core takes to wake up. */
+#define SPIN_NS 50000u
+
+static int open_board(struct attempt *a, struct attempt_config *c, struct err *err)
+{
+    const struct environ_job *job = &c->job;
+    const struct job_spec *spec = job->spec;
+    struct board_config board = {
+        .world_size = job->world_size,
+        .generation = job->generation,
+        .rendezvous_timeout_ms = (uint32_t)spec->rendezvous_timeout_ms,
+        .spin_ns = job->cpus >= job->world_size ? SPIN_NS : 0,
+        .restart_count = job->restart_count,
+        .max_restarts = spec->max_restarts,
+        .gpu_count = job->gpu_set->n,
+        .flags = spec->share_gpus ? BOARD_FLAG_SHARE_GPUS : 0,
+        .run_id = job->run_id,
+    };
+    int rc = host_board_open(&a->board, c->loop, &board, c->on_stage, c->user, err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t rank = 0; rank < job->world_size; rank++)
+        board_slot(&a->board.board, rank)->device = environ_device(job, rank);
+    c->job.board_fd = a->board.board.fd;
+    c->job.bell_fd = a->board.bell;
+    return 0;
+}
+
+/* The read end goes to the relay at once; the write end is the worker's. */
+static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind kind, int *ret_write,
+                     struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_set_errno(err, -errno, "pipe");
+    int rc = relay_add(relay, rank, kind, ends[0], err);
+    if (rc < 0)
+        close_fd(&ends[1]);
+    else
+        *ret_write = ends[1];
+    return rc;
+}
+
+static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, struct err *err)
+{
+    AUTO_FD out = -1;
+    AUTO_FD errors = -1;
+    int rc = 0;
+    if (c->relay) {
+        rc = open_pipe(c->relay, rank, RELAY_STDOUT, &out, err);
+        if (rc == 0)
+            rc = open_pipe(c->relay, rank, RELAY_STDERR, &errors, err);
+    }
+    if (rc < 0)
+        return rc;
+    struct spawn_request request = {
+        .file = c->program->file,
+        .argv = c->program->argv,
+        .envp = environ_of(c->environ, &c->job, rank),
+        .stdio = {c->null_fd, out, errors},
+        .keep_fd = {c->job.board_fd, c->job.bell_fd},
+        .inherited = c->inherited,
+    };
+    return rank_start(&c->ranks[rank], c->loop, a->group, &request, err);
+}
+
+int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
+{
+    *a = (struct attempt){.port_fd = -1};
+    const struct job_spec *spec = c->job.spec;
+    int rc = port_reserve(spec->master_addr, spec->master_port, &a->port_fd, &a->port, err);
+    if (rc == 0) {
+        c->job.master_port = a->port;
+        rc = open_board(a, c, err);
+    }
+    if (rc == 0)
+        rc = spawn_group_create(&a->group, c->job.world_size, err);
+    for (uint32_t rank = 0; rc == 0 && rank < c->job.world_size; rank++) {
+        rc = start_rank(a, c, rank, err);
+        if (rc < 0)
+            err_wrap(err, rc, "rank %u can't be started", rank);
+    }
+    if (rc == 0)
+        spawn_open_gate(a->group);
+    else if (a->group)
+        spawn_group_dismiss(a->group);
+    return rc;
+}
+
+void attempt_finish(struct attempt *a)
+{
+    host_board_close(&a->board);
+    spawn_group_destroy(a->group);
+    a->group = NULL;
+    close_fd(&a->port_fd);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* One attempt at running the group: its port, board, pipes and worker processes, all fresh, so that nothing
+ * of an earlier attempt can be seen by a later one. Starts and gives back; decides nothing. */
+#ifndef LAUNCH_AGENT_ATTEMPT_H
+#define LAUNCH_AGENT_ATTEMPT_H
+
+#include "environ.h"
+#include "host_board.h"
+#include "program.h"
+#include "rank.h"
+#include "relay.h"
+
+struct attempt {
+    struct host_board board;
+    struct spawn_group *group; /* owned */
+    int port_fd;               /* owned: keeps MASTER_PORT ours */
+    uint16_t port;
+};
+
+struct attempt_config {
+    uv_loop_t *loop;
+    const struct program *program;
+    const struct spawn_inherited *inherited;
+    struct environ *environ;
+    struct environ_job job; /* port, board_fd, bell_fd are filled in */
+    struct rank *ranks;     /* world_size of them, without processes */
+    struct relay *relay;    /* NULL: workers inherit our stdout and stderr */
+    int null_fd;            /* stdin of the workers; -1: they inherit ours */
+    void (*on_stage)(void *user, uint32_t rank, enum stage stage);
+    void *user;
+};
+
+/* Starts all workers; they run when it returns 0. On failure the text names the rank, and workers that had been started
+ * end at their gate without having run anything; they are still to be reaped. */
+MUST_CHECK int attempt_start(struct attempt *a, struct attempt_config *config, struct err *err);
+
+/* Gives everything back. Takes a zeroed or half-started one too; no worker may be left. */
+void attempt_finish(struct attempt *a);
+
+#endif

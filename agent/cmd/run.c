@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include "../../proto/clock.h"
+#include "../../proto/status.h"
+#include "../guard.h"
+#include "../job.h"
+#include "../log.h"
+#include "../opts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+static int run_agent(void *user, int guard_pidfd)
+{
+    return job_run(user, guard_pidfd);
+}
+
+/* A name for the run, when the user gave none: 16 hex digits that no other run will have. */
+static int name_run(struct job_spec *spec, struct err *err)
+{
+    if (spec->run_id)
+        return 0;
+    uint64_t id = 0;
+    if (getrandom(&id, sizeof id, GRND_NONBLOCK) < 0)
+        id = clock_now_ns();
+    if (asprintf(&spec->run_id, "%016" PRIx64, id) < 0) {
+        spec->run_id = NULL;
+        return err_set_errno(err, -ENOMEM, "run id");
+    }
+    return 0;
+}
+
+/* All that can be found wrong is found here, before anything is started. */
+static int prepare(struct job_spec *spec, struct plan *plan, struct program *program, struct err *err)
+{
+    int exit_code = EXIT_CODE_USAGE;
+    if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)
+        return exit_code;
+    if (name_run(spec, err) < 0)
+        return EXIT_CODE_OURS;
+    return 0;
+}
+
+static int run(struct job_spec *spec)
+{
+    struct plan plan;
+    struct program program = {0};
+    struct spawn_inherited inherited;
+    struct err err;
+    spawn_inherited_read(&inherited);
+    unsigned ignored = signals_ignored();
+    int exit_code = prepare(spec, &plan, &program, &err);
+    if (exit_code) {
+        log_error("%s", err.text);
+        return exit_code;
+    }
+    if (plan.warning[0])
+        log_warn("%s", plan.warning);
+    struct job_config config = {.spec = spec,
+                                .plan = &plan,
+                                .program = &program,
+                                .inherited = &inherited,
+                                .ignored_signals = ignored};
+    exit_code = guard_run(run_agent, &config, &err);
+    if (exit_code < 0) {
+        log_error("%s", err.text);
+        exit_code = EXIT_CODE_OURS;
+    }
+    program_finish(&program);
+    return exit_code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct job_spec spec;
+    enum opts_action action;
+    struct err err;
+    int exit_code = EXIT_CODE_OK;
+    if (spec_init(&spec) < 0) {
+        log_error("no memory");
+        return EXIT_CODE_OURS;
+    }
+    if (opts_parse(&spec, argc, argv, &action, &err) < 0) {
+        log_error("%s", err.text);
+        exit_code = EXIT_CODE_USAGE;
+    } else if (action == OPTS_HELP) {
+        opts_print_help(stdout);
+    } else if (action == OPTS_VERSION) {
+        printf("launch " LAUNCH_RELEASE "\n");
+    } else {
+        exit_code = run(&spec);
+    }
+    spec_finish(&spec);
+    return exit_code;
+}

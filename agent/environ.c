@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "environ.h"
+
+#include "../proto/env.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN_MAX 48            /* variables we may set */
+#define TEXT_BYTES (16 * 1024) /* a list of 64 MIG names fits */
+
+/* Decided by us, so an outer job's value never reaches a worker. */
+static const char *const decided[] = {
+    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_SHARE_GPUS,
+    ENV_RANK, ENV_LOCAL_RANK, ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK, ENV_GROUP_WORLD_SIZE,
+    ENV_ROLE_NAME, ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR, ENV_MASTER_PORT,
+    ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE, ENV_ERROR_FILE,
+    ENV_SIGNALS_TO_HANDLE,
+};
+
+static bool is_name(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+static bool is_decided(const char *entry)
+{
+    for (size_t i = 0; i < ARRAY_LEN(decided); i++)
+        if (is_name(entry, decided[i]))
+            return true;
+    return false;
+}
+
+int environ_init(struct environ *e, char *const *inherited, struct err *err)
+{
+    *e = (struct environ){0};
+    size_t n = 0;
+    while (inherited[n])
+        n++;
+    e->base = calloc(n + 1, sizeof *e->base);
+    e->all = calloc(n + OWN_MAX + 1, sizeof *e->all);
+    e->text = malloc(TEXT_BYTES);
+    if (!e->base || !e->all || !e->text) {
+        environ_finish(e);
+        return err_set_errno(err, -ENOMEM, "environment");
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!is_decided(inherited[i]))
+            e->base[e->base_n++] = inherited[i];
+    return 0;
+}
+
+void environ_finish(struct environ *e)
+{
+    free(e->base);
+    free(e->all);
+    free(e->text);
+    *e = (struct environ){0};
+}
+
+static const char *inherited_value(const struct environ *e, const char *name)
+{
+    for (size_t i = 0; i < e->base_n; i++)
+        if (is_name(e->base[i], name))
+            return e->base[i] + strlen(name) + 1;
+    return NULL;
+}
+
+/* Adds a variable that environ_init() has left out of the base. */
+static void PRINTF_LIKE(3, 4) add(struct environ *e, const char *name, const char *format, ...)
+{
+    char *entry = e->text + e->used;
+    size_t room = TEXT_BYTES - e->used;
+    int n = snprintf(entry, room, "%s=", name);
+    va_list ap;
+    va_start(ap, format);
+    n += vsnprintf(entry + n, room - (size_t)n, format, ap);
+    va_end(ap);
+    assert((size_t)n < room && e->all_n < e->base_n + OWN_MAX);
+    e->used += (size_t)n + 1;
+    e->all[e->all_n++] = entry;
+    e->all[e->all_n] = NULL;
+}
+
+/* As add(), in the place of an inherited variable of that name. */
+static void replace(struct environ *e, const char *name, const char *value)
+{
+    add(e, name, "%s", value);
+    for (size_t i = 0; i < e->base_n; i++) {
+        if (is_name(e->all[i], name)) {
+            e->all[i] = e->all[--e->all_n];
+            e->all[e->all_n] = NULL;
+            return;
+        }
+    }
+}
+
+/* For variables in which the user's own value wins. */
+static void add_default(struct environ *e, const char *name, const char *value)
+{
+    if (!inherited_value(e, name))
+        add(e, name, "%s", value);
+}
+
+static bool sees_own_gpu_only(const struct environ_job *job)
+{
+    return job->spec->share_gpus || job->spec->gpu_visibility == GPU_VISIBILITY_RANK;
+}
+
+int environ_device(const struct environ_job *job, uint32_t rank)
+{
+    if (job->gpu_set->n == 0)
+        return -1;
+    return sees_own_gpu_only(job) ? 0 : (int)rank;
+}
+
+static void add_gpus(struct environ *e, const struct environ_job *job, uint32_t rank)
+{
+    const struct gpu_set *set = job->gpu_set;
+    if (set->n == 0 || !sees_own_gpu_only(job))
+        return; /* as inherited: every worker sees the job's GPUs and picks by LOCAL_RANK */
+    const char *entry = rank < set->n || job->spec->share_gpus ? set->entry[rank % set->n] : "";
+    replace(e, gpu_visible_variable(job->gpus->vendor), entry);
+    /* Indices of ours are in PCI order; a user's own list keeps the user's meaning. */
+    if (!set->given && job->gpus->vendor == GPU_NVIDIA)
+        replace(e, ENV_CUDA_ORDER, "PCI_BUS_ID");
+}
+
+/* NCCL refuses two ranks on one GPU of one host. With a host name of its own each rank looks like a host, and
+ * everything goes over loopback sockets; what only works inside a host, or needs other hardware, is off. NCCL
+ * 2.30.3 and later can do better: liblaunch then drops NCCL_HOSTID (see worker/nccl.c). */
+static void add_shared_gpu(struct environ *e, const struct environ_job *job, uint32_t rank)
+{
+    char host[80];
+    snprintf(host, sizeof host, "launch-%.48s-%u", job->run_id, rank);
+    add(e, ENV_SHARE_GPUS, "1");
+    add_default(e, "NCCL_HOSTID", host);
+    add_default(e, "NCCL_IB_DISABLE", "1");
+    add_default(e, "NCCL_NVLS_ENABLE", "0");
+    add_default(e, "NCCL_MNNVL_ENABLE", "0");
+    add_default(e, "NCCL_MAX_CTAS", "4"); /* all ranks' kernels must fit on one GPU at once */
+}
+
+static void add_torchrun(struct environ *e, const struct environ_job *job, uint32_t rank)
+{
+    const struct job_spec *spec = job->spec;
+    add(e, ENV_RANK, "%u", rank);
+    add(e, ENV_LOCAL_RANK, "%u", sees_own_gpu_only(job) ? 0 : rank);
+    add(e, ENV_WORLD_SIZE, "%u", job->world_size);
+    add(e, ENV_LOCAL_WORLD_SIZE, "%u", job->world_size);
+    add(e, ENV_GROUP_RANK, "0");
+    add(e, ENV_GROUP_WORLD_SIZE, "1");
+    add(e, ENV_ROLE_NAME, "%s", spec->role);
+    add(e, ENV_ROLE_RANK, "%u", rank);
+    add(e, ENV_ROLE_WORLD_SIZE, "%u", job->world_size);
+    add(e, ENV_MASTER_ADDR, "%s", spec->master_addr);
+    add(e, ENV_MASTER_PORT, "%u", job->master_port);
+    add(e, ENV_RESTART_COUNT, "%u", job->restart_count);
+    add(e, ENV_MAX_RESTARTS, "%u", spec->max_restarts);
+    add(e, ENV_RUN_ID, "%s", job->run_id);
+    add(e, ENV_ERROR_FILE, "%s", ""); /* torchrun's value when no log directory is kept */
+    add(e, ENV_SIGNALS_TO_HANDLE, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    add_default(e, ENV_NCCL_ASYNC, "1");
+}
+
+char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank)
+{
+    e->used = 0;
+    e->all_n = e->base_n;
+    memcpy(e->all, e->base, (e->base_n + 1) * sizeof *e->all);
+    add_torchrun(e, job, rank);
+    add(e, ENV_BOARD_FD, "%d", job->board_fd);
+    add(e, ENV_BELL_FD, "%d", job->bell_fd);
+    add(e, ENV_SLOT, "%u", rank);
+    add(e, ENV_GENERATION, "%u", job->generation);
+    add_gpus(e, job, rank);
+    if (job->spec->share_gpus)
+        add_shared_gpu(e, job, rank);
+    /* One server: NCCL's bootstrap need not be reachable from the network. */
+    add_default(e, ENV_NCCL_IFNAME, "lo");
+    if (!inherited_value(e, ENV_OMP)) {
+        unsigned share = job->cpus / job->world_size;
+        add(e, ENV_OMP, "%u", share ? share : 1);
+    }
+    return e->all;
+}

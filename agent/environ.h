@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The environment of a worker: ours copied byte for byte, minus what the launcher decides, plus that.
+ * Values and their reasons: one function, environ_of(). */
+#ifndef LAUNCH_AGENT_ENVIRON_H
+#define LAUNCH_AGENT_ENVIRON_H
+
+#include "../config/spec.h"
+#include "gpu.h"
+
+/* What is the same for all workers of an attempt. Everything is borrowed. */
+struct environ_job {
+    const struct job_spec *spec;
+    const struct gpu_list *gpus;
+    const struct gpu_set *gpu_set; /* the job's GPUs */
+    const char *run_id;
+    uint32_t world_size;
+    uint32_t generation;
+    uint32_t restart_count;
+    uint16_t master_port;
+    unsigned cpus; /* that the job may use */
+    int board_fd, bell_fd;
+};
+
+/* Environments of one worker after another, in memory that is used again. */
+struct environ {
+    char **base;   /* owned array: the inherited variables that stay (borrowed strings) */
+    size_t base_n; /* without the final NULL */
+    char **all;    /* owned array: base and the worker's own */
+    size_t all_n;  /* likewise */
+    char *text;    /* owned: the worker's own variables */
+    size_t used;
+};
+
+/* Takes the inherited variables. -ENOMEM. */
+MUST_CHECK int environ_init(struct environ *e, char *const *inherited, struct err *err);
+void environ_finish(struct environ *e);
+
+/* The NULL-terminated environment of a rank; valid until the next call. */
+char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank);
+
+/* CUDA/HIP ordinal that a rank shall use: 0 when it sees its own GPU only, else its local rank, even if
+ * there are fewer GPUs (the backend then says so); -1: the job has no GPU. */
+int environ_device(const struct environ_job *job, uint32_t rank);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The outer process, what the shell started. It forks the agent, forwards signals sent to it alone, and when the
+ * agent is gone, for whatever reason, kills and reaps every descendant that is left: they re-parent
+ * themselves to it. Its promise holds even when the agent is SIGKILLed. Knows nothing of jobs. */
+#ifndef LAUNCH_AGENT_GUARD_H
+#define LAUNCH_AGENT_GUARD_H
+
+#include "../proto/err.h"
+
+/* Forks; runs agent(user, guard_pidfd) in the child and returns, in the guard, the status to exit with: the agent's
+ * own, 128+n if a signal killed it. guard_pidfd becomes readable when the guard dies; the agent owns it.
+ * All signals are blocked in both processes from before the fork. Returns a negative errno if the agent could not be
+ * started. Call it from a single-threaded process. */
+MUST_CHECK int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, struct err *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's side of the board: makes one for an attempt, hears the bell, reads the workers' stages (as
+ * untrusted input) and tells the job who came, reported an error, or left. */
+#ifndef LAUNCH_AGENT_HOST_BOARD_H
+#define LAUNCH_AGENT_HOST_BOARD_H
+
+#include "../proto/board.h"
+#include "../proto/status.h"
+
+#include <uv.h>
+
+struct host_board {
+    struct board board;
+    int bell; /* owned eventfd; workers write it when their stage changes */
+    uv_poll_t poll;
+    bool polling;
+    uint32_t world_size, generation;
+    uint8_t *seen; /* owned: enum stage last told to on_stage, one per rank */
+    void (*on_stage)(void *user, uint32_t rank, enum stage stage);
+    void *user;
+};
+
+/* Makes board and bell and listens. hb: zeroed, or closed and its handle's close callback has run.
+ * on_stage: once per rank and stage of this generation that was seen. Errors: as board_create(). */
+MUST_CHECK int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_config *config,
+                               void (*on_stage)(void *user, uint32_t rank, enum stage stage), void *user,
+                               struct err *err);
+
+/* Tells the waiting ranks that all have joined. */
+void host_board_release(struct host_board *hb);
+
+/* Asks the workers to end (launch_check() says LAUNCH_STOP) and wakes those that wait. why: a signal number or any
+ * number but 0. */
+void host_board_stop(struct host_board *hb, uint32_t why);
+
+/* Reads all stages now; for a look after a worker's death, when the bell may not have been heard yet. */
+void host_board_look(struct host_board *hb);
+
+enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
+
+/* Takes a closed or zeroed one too. */
+void host_board_close(struct host_board *hb);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* THE state machine of a job. States, events and edges: lifecycle.c; here, one function per state.
+ *
+ *   LAUNCH ─spawned─► RUN ─first joins─► RENDEZVOUS ─all joined─► RUN ─all ended─► SWEEP ─► DONE
+ *                      └── rank lost, deadline, stop ──► STOP ─► KILL ─all ended─► SWEEP ─► RESTART ─► LAUNCH
+ *
+ * Callbacks write down what happened and post an event; job_step() alone changes the state and logs it. */
+#ifndef LAUNCH_AGENT_JOB_H
+#define LAUNCH_AGENT_JOB_H
+
+#include "attempt.h"
+#include "lifecycle.h"
+#include "plan.h"
+#include "program.h"
+#include "relay.h"
+#include "report.h"
+#include "signals.h"
+
+/* What a job needs; borrowed for its whole life. */
+struct job_config {
+    const struct job_spec *spec;
+    const struct plan *plan;
+    const struct program *program;
+    const struct spawn_inherited *inherited;
+    unsigned ignored_signals; /* bit n: signal n was ignored when we were started, and stays so */
+};
+
+/* Runs a job to its end on a loop of its own; returns the exit code for the launcher. guard_pidfd: taken; when
+ * it becomes readable the guard is gone and everything is killed at once. */
+int job_run(const struct job_config *config, int guard_pidfd);
+
+#endif

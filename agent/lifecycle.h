@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The states of a job, the events that move it, and the table of edges between them. Pure data: a test walks
+ * every pair. What a state does when it is entered: job.c. */
+#ifndef LAUNCH_AGENT_LIFECYCLE_H
+#define LAUNCH_AGENT_LIFECYCLE_H
+
+enum job_state {
+    JOB_LAUNCH,     /* starts an attempt */
+    JOB_RUN,        /* workers run */
+    JOB_RENDEZVOUS, /* some have called launch_join(), some have not yet */
+    JOB_STOP,       /* the group is asked to end, and given time */
+    JOB_KILL,       /* the group is killed */
+    JOB_SWEEP,      /* no worker is left; what they left behind is asked to end */
+    JOB_PURGE,      /* what they left behind is killed */
+    JOB_RESTART,    /* waits before the next attempt */
+    JOB_DONE,
+    JOB_STATES_N
+};
+
+enum job_event {
+    EVENT_SPAWNED,      /* all workers exist and were let go */
+    EVENT_SPAWN_FAILED, /* an attempt could not be started: our error */
+    EVENT_JOINING,      /* the first rank called launch_join() */
+    EVENT_JOINED,       /* the last one did */
+    EVENT_RANK_LOST,    /* a rank ended that should not have */
+    EVENT_ENDED,        /* no worker is left and their output is read */
+    EVENT_STOP,         /* a signal asks the job to end */
+    EVENT_NOW,          /* ... and does not want to wait */
+    EVENT_DEADLINE,     /* the state's timer */
+    EVENT_RETRY,        /* decided: another attempt */
+    EVENT_GIVE_UP,      /* decided: the job is over */
+    JOB_EVENTS_N
+};
+
+/* The table of edges, for its test: the state after an event, JOB_STAYS for "no news here", JOB_BUG for a pair
+ * that can't be. */
+#define JOB_STAYS (JOB_STATES_N + 0)
+#define JOB_BUG (JOB_STATES_N + 1)
+unsigned lifecycle_next(enum job_state state, enum job_event event);
+const char *lifecycle_state_name(enum job_state state);
+const char *lifecycle_event_name(enum job_event event);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "log.h"
+
+#include "../proto/clock.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_BYTES 1024
+#define STALLED_MS 1000 /* a stderr nobody reads costs us our line, never the job */
+
+void log_block(const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(STDERR_FILENO, text, n);
+        if (done > 0) {
+            text += done;
+            n -= (size_t)done;
+            continue;
+        }
+        if (done < 0 && errno == EINTR)
+            continue;
+        struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+        if (errno != EAGAIN || poll(&p, 1, STALLED_MS) <= 0)
+            return;
+    }
+}
+
+static void put(const char *prefix, const char *format, va_list ap)
+{
+    char line[LINE_BYTES];
+    int n = snprintf(line, sizeof line, "%s", prefix);
+    int more = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, ap);
+    size_t used = strlen(line);
+    if (more < 0)
+        return;
+    line[used++] = '\n';
+    log_block(line, used);
+}
+
+void log_error(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    put("launch: ", format, ap);
+    va_end(ap);
+}
+
+void log_warn(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    put("launch: warning: ", format, ap);
+    va_end(ap);
+}
+
+void log_debug(const char *format, ...)
+{
+    const char *level = getenv("LAUNCH_LOG");
+    if (!level || strcmp(level, "debug") != 0)
+        return;
+    char prefix[64];
+    uint64_t now = clock_now_ns();
+    snprintf(prefix, sizeof prefix, "launch: %llu.%06llu ", (unsigned long long)(now / NS_PER_S),
+             (unsigned long long)(now % NS_PER_S / 1000));
+    va_list ap;
+    va_start(ap, format);
+    put(prefix, format, ap);
+    va_end(ap);
+}

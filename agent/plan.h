@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job's settings mean on this machine: how many workers, which GPUs, how many CPUs. Decided once,
+ * before anything is started. */
+#ifndef LAUNCH_AGENT_PLAN_H
+#define LAUNCH_AGENT_PLAN_H
+
+#include "../config/spec.h"
+#include "gpu.h"
+
+struct plan {
+    uint32_t world_size;
+    unsigned cpus; /* that the job may use */
+    struct gpu_list gpus;
+    struct gpu_set gpu_set;
+    char warning[256]; /* one line for the user; empty: none */
+};
+
+/* Reads the machine (LAUNCH_SYSROOT, CUDA_VISIBLE_DEVICES from the environment). -EINVAL: what was asked for
+ * can't be on this machine; one line that names the setting or variable and what would work. */
+MUST_CHECK int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include "../proto/status.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HEAD_BYTES 256 /* the kernel looks at as much of a "#!" line (BINPRM_BUF_SIZE) */
+
+int program_exit_code(int exec_errno)
+{
+    return exec_errno == ENOENT || exec_errno == ENOTDIR ? EXIT_CODE_NOT_FOUND
+                                                         : EXIT_CODE_NOT_EXECUTABLE;
+}
+
+/* A file that execve() might take: 0, or why not. */
+static int check_file(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+/* The first executable of that name in the PATH. Like execvp(): a hit that may not be executed is
+ * remembered (EACCES) while the search goes on. */
+static int search_path(const char *name, char **ret_path)
+{
+    const char *dirs = getenv("PATH");
+    if (!dirs)
+        dirs = "/usr/local/bin:/usr/bin:/bin";
+    int failure = -ENOENT;
+    for (const char *dir = dirs;; dir++) {
+        size_t n = strcspn(dir, ":");
+        char path[PATH_MAX];
+        int len = n ? snprintf(path, sizeof path, "%.*s/%s", (int)n, dir, name)
+                    : snprintf(path, sizeof path, "./%s", name);
+        int rc = len < (int)sizeof path ? check_file(path) : -ENAMETOOLONG;
+        if (rc == 0) {
+            *ret_path = strdup(path);
+            return *ret_path ? 0 : -ENOMEM;
+        }
+        if (rc == -EACCES)
+            failure = rc;
+        dir += n;
+        if (*dir == '\0')
+            return failure;
+    }
+}
+
+static int explain_missing(const char *name, int code, struct err *err)
+{
+    if (code == -EISDIR)
+        return err_set(err, code, "'%s' is a directory, not a program", name);
+    if (code == -EACCES)
+        return err_set(err, code, "'%s' may not be executed (permission denied; chmod +x?)", name);
+    if (code == -ENOENT && !strchr(name, '/') && access(name, F_OK) == 0)
+        return err_set(err, code, "'%s' was not found in the PATH; did you mean ./%s?", name, name);
+    return err_set_errno(err, code, "'%s'%s", name, strchr(name, '/') ? "" : " in the PATH");
+}
+
+/* The interpreter word of a "#!" line; a carriage return is made visible, since a terminal hides it. */
+static int check_interpreter(const char *name, char *line, struct err *err)
+{
+    char *word = line + strspn(line, " \t");
+    word[strcspn(word, " \t\n")] = '\0';
+    int rc = check_file(word);
+    if (rc == 0)
+        return 0;
+    size_t n = strlen(word);
+    if (n > 0 && word[n - 1] == '\r') {
+        word[n - 1] = '\0';
+        return err_set(err, rc, "'%s' names the interpreter '%s\\r': its #! line ends in a carriage return "
+                       "(DOS line ends; dos2unix helps)", name, word);
+    }
+    return err_set_errno(err, rc, "'%s' names the interpreter '%s' in its #! line", name, word);
+}
+
+static bool has_so_suffix(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && strcmp(path + n - 3, ".so") == 0;
+}
+
+/* A shared object that is no program: ET_DYN without PT_INTERP (so is a static-pie program, hence the
+ * suffix is asked for as well). */
+static bool is_plain_shared_object(int fd, const char *head, ssize_t n)
+{
+    const Elf64_Ehdr *elf = (const void *)head;
+    if (n < (ssize_t)sizeof *elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
+        elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_type != ET_DYN ||
+        elf->e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    for (unsigned i = 0; i < elf->e_phnum; i++) {
+        Elf64_Phdr ph;
+        off_t at = (off_t)(elf->e_phoff + i * sizeof ph);
+        if (pread(fd, &ph, sizeof ph, at) != (ssize_t)sizeof ph)
+            return false;
+        if (ph.p_type == PT_INTERP)
+            return false;
+    }
+    return true;
+}
+
+/* launch-run lies beside this executable (build tree) or in ../libexec/launch (installed). */
+static int find_runner(char **ret_path, struct err *err)
+{
+    static const char *const places[] = {"launch-run", "../libexec/launch/launch-run"};
+    char self[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return err_set_errno(err, -errno, "/proc/self/exe");
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        snprintf(path, sizeof path, "%s/%s", self, places[i]);
+        if (check_file(path) == 0) {
+            *ret_path = strdup(path);
+            return *ret_path ? 0 : err_set_errno(err, -ENOMEM, "launch-run");
+        }
+    }
+    return err_set(err, -ENOENT, "launch-run, which runs shared objects, is neither in %s nor in "
+                   "%s/../libexec/launch", self, self);
+}
+
+/* argv as it is, or with a helper in front: helper path argv[1..]. */
+static int build_argv(struct program *p, char **argv, size_t argc)
+{
+    p->argv = calloc(argc + 2, sizeof *p->argv);
+    if (!p->argv)
+        return -ENOMEM;
+    size_t n = 0;
+    p->file = p->helper ? p->helper : p->path;
+    if (p->helper)
+        p->argv[n++] = p->helper;
+    p->argv[n++] = p->helper ? p->path : argv[0];
+    for (size_t i = 1; i < argc; i++)
+        p->argv[n++] = argv[i];
+    return 0;
+}
+
+static int decide(struct program *p, char **argv, size_t argc, struct err *err)
+{
+    /* Room for a whole ELF header, and for a NUL after the "#!" line. */
+    _Alignas(Elf64_Ehdr) char head[HEAD_BYTES + 1] = {0};
+    AUTO_FD fd = open(p->path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : pread(fd, head, HEAD_BYTES, 0);
+    if (n >= 2 && head[0] == '#' && head[1] == '!') {
+        int rc = check_interpreter(argv[0], head + 2, err);
+        if (rc < 0)
+            return rc;
+    } else if (has_so_suffix(p->path) && is_plain_shared_object(fd, head, n)) {
+        int rc = find_runner(&p->helper, err);
+        if (rc < 0)
+            return rc;
+    } else if (fd >= 0 && n >= 0 && !memchr(head, '\0', (size_t)n)) {
+        p->helper = strdup("/bin/sh"); /* text: what execvp() does on ENOEXEC */
+        if (!p->helper)
+            return -ENOMEM;
+    }
+    return build_argv(p, argv, argc);
+}
+
+static int find(struct program *p, const char *name, struct err *err)
+{
+    int rc = -ENOENT;
+    if (name[0] == '\0')
+        return err_set(err, rc, "the program's name is empty");
+    if (!strchr(name, '/')) {
+        rc = search_path(name, &p->path);
+    } else {
+        rc = check_file(name);
+        /* A library need not be executable: launch-run loads it. */
+        if (rc == -EACCES && has_so_suffix(name) && access(name, R_OK) == 0)
+            rc = 0;
+        if (rc == 0 && !(p->path = strdup(name)))
+            rc = -ENOMEM;
+    }
+    return rc < 0 ? explain_missing(name, rc, err) : 0;
+}
+
+int program_resolve(struct program *p, char **argv, int *ret_exit, struct err *err)
+{
+    *p = (struct program){0};
+    size_t argc = 0;
+    while (argv[argc])
+        argc++;
+    int rc = find(p, argv[0], err);
+    if (rc == 0) {
+        rc = decide(p, argv, argc, err);
+        if (rc == -ENOMEM)
+            err_set_errno(err, rc, "'%s'", argv[0]);
+    }
+    if (rc < 0) {
+        *ret_exit = program_exit_code(-rc);
+        program_finish(p);
+    }
+    return rc;
+}
+
+void program_finish(struct program *p)
+{
+    free(p->path);
+    free(p->argv);
+    free(p->helper);
+    *p = (struct program){0};
+}

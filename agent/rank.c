@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "rank.h"
+
+#include "../proto/clock.h"
+#include "program.h"
+#include "signals.h"
+#include "tree.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, struct rank *rank),
+               void *user)
+{
+    *rank = (struct rank){.index = index, .pidfd = -1, .on_exit = on_exit, .user = user};
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct rank *rank = CONTAINER_OF((uv_poll_t *)handle, struct rank, poll);
+    rank->poll_closing = false;
+}
+
+/* The pidfd leaves epoll before it is closed: a forked sibling that has not exec'ed yet holds a copy, and the
+ * kernel would go on reporting it. */
+static void drop_pidfd(struct rank *rank)
+{
+    uv_poll_stop(&rank->poll);
+    rank->poll_closing = true;
+    uv_close((uv_handle_t *)&rank->poll, on_closed);
+    close_fd(&rank->pidfd);
+}
+
+static void record_end(struct rank *rank, const siginfo_t *info, struct spawn_record spawn)
+{
+    rank->ended = true;
+    rank->ended_ns = clock_now_ns();
+    rank->signalled = info->si_code != CLD_EXITED;
+    rank->core = info->si_code == CLD_DUMPED;
+    rank->code = info->si_status;
+    rank->spawn = spawn;
+    if (spawn.stage != SPAWN_OK)
+        rank->reason = REASON_SPAWN;
+    else if (rank->signalled)
+        rank->reason = rank->stopped_by_us ? REASON_STOPPED : REASON_SIGNAL;
+    else if (rank->code != 0)
+        rank->reason = rank->stopped_by_us ? REASON_STOPPED : REASON_EXIT;
+}
+
+static void on_exit_news(uv_poll_t *poll, int status, int events)
+{
+    struct rank *rank = CONTAINER_OF(poll, struct rank, poll);
+    (void)status;
+    (void)events;
+    siginfo_t info = {0};
+    if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+        return;
+    /* Still a zombie, so its process group is certainly its own: what was left in there after a failed or
+     * stopped worker ends with it. */
+    bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
+    if (failed || rank->stopped_by_us)
+        kill(-rank->pid, rank->stopped_by_us ? SIGKILL : SIGTERM);
+    waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG);
+    drop_pidfd(rank);
+    rank->pid = 0;
+    record_end(rank, &info, spawn_result(rank->group, rank->index));
+    rank->on_exit(rank->user, rank);
+}
+
+int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
+               const struct spawn_request *request, struct err *err)
+{
+    rank->group = group;
+    rank->ended = rank->signalled = rank->core = rank->stopped_by_us = false;
+    rank->reason = REASON_NONE;
+    rank->code = 0;
+    rank->spawn = (struct spawn_record){0};
+    rank->started_ns = clock_now_ns();
+    int rc = spawn_start(group, rank->index, request, &rank->pid, &rank->pidfd, err);
+    if (rc < 0)
+        return rc;
+    rank->last_pid = rank->pid;
+    uv_poll_init(loop, &rank->poll, rank->pidfd);
+    uv_poll_start(&rank->poll, UV_READABLE, on_exit_news);
+    return 0;
+}
+
+void rank_signal(struct rank *rank, int sig)
+{
+    if (!rank->pid)
+        return;
+    if (sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP)
+        rank->stopped_by_us = true;
+    tree_signal(rank->pid, sig);
+}
+
+bool rank_alive(const struct rank *rank)
+{
+    return rank->pid != 0;
+}
+
+int rank_exit_code(const struct rank *rank)
+{
+    if (rank->reason == REASON_SPAWN)
+        return program_exit_code(rank->spawn.error);
+    return rank->signalled ? 128 + rank->code : rank->code;
+}
+
+void rank_describe_end(const struct rank *rank, char *text, size_t size)
+{
+    char name[SIGNALS_NAME_BYTES];
+    if (rank->reason == REASON_SPAWN)
+        snprintf(text, size, "could not be started: %s: %s",
+                 rank->spawn.stage == SPAWN_STDIO ? "standard streams" : "exec",
+                 strerror(rank->spawn.error));
+    else if (rank->signalled)
+        snprintf(text, size, "was killed by %s%s", signals_name(rank->code, name),
+                 rank->core ? " (core dumped)" : "");
+    else
+        snprintf(text, size, "exited with code %d", rank->code);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* One worker: its process from start to reaping, and how it ended. Knows nothing of the other ranks, of
+ * policy or of output. */
+#ifndef LAUNCH_AGENT_RANK_H
+#define LAUNCH_AGENT_RANK_H
+
+#include "../proto/err.h"
+#include "../proto/status.h"
+#include "spawn.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct rank {
+    uint32_t index;
+    pid_t pid; /* 0: no process, or reaped */
+    pid_t last_pid; /* of this attempt, for messages */
+    int pidfd; /* owned; -1 without a process */
+    struct spawn_group *group; /* borrowed: the attempt it belongs to */
+    uv_poll_t poll;
+    bool poll_closing; /* the handle's close callback is still to come */
+
+    /* How it ended; valid once `ended`. */
+    bool ended;
+    bool signalled;        /* by a signal: `code` is its number, else the exit code */
+    int code;
+    bool core;             /* it left a core dump */
+    enum reason reason;
+    struct spawn_record spawn; /* with REASON_SPAWN: what could not be done */
+    bool stopped_by_us;    /* we had sent SIGTERM or SIGKILL before it ended */
+    uint64_t started_ns, ended_ns;
+
+    void (*on_exit)(void *user, struct rank *rank); /* once, after reaping; `ended` is set */
+    void *user;
+};
+
+void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, struct rank *rank),
+               void *user);
+
+/* Starts a process for it, held at the group's gate. The rank must have none. As spawn_start(). */
+MUST_CHECK int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
+                          const struct spawn_request *request, struct err *err);
+
+/* Sends sig to the worker's whole tree, if it still has a process. TERM and KILL count as ours. */
+void rank_signal(struct rank *rank, int sig);
+
+/* True until its process has been reaped. */
+bool rank_alive(const struct rank *rank);
+
+/* Exit code that the launcher should give for it: its own, 128+n for a signal. */
+int rank_exit_code(const struct rank *rank);
+
+/* "exited with code 3", "was killed by SIGSEGV (core dumped)", "could not be started: ...". */
+void rank_describe_end(const struct rank *rank, char *text, size_t size);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals as events of the loop: all are blocked, a signalfd delivers them with their sender. */
+#ifndef LAUNCH_AGENT_SIGNALS_H
+#define LAUNCH_AGENT_SIGNALS_H
+
+#include "../proto/err.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <uv.h>
+
+struct signals {
+    int fd;
+    uv_poll_t poll;
+    void (*on_signal)(void *user, const struct signalfd_siginfo *info);
+    void *user;
+};
+
+/* Starts delivering. Every signal must already be blocked in this process. s must outlive the loop's
+ * last turn after signals_stop(). */
+MUST_CHECK int signals_start(struct signals *s, uv_loop_t *loop,
+                             void (*on_signal)(void *user, const struct signalfd_siginfo *info),
+                             void *user, struct err *err);
+void signals_stop(struct signals *s);
+
+/* Sets the disposition to "ignored". */
+void signals_ignore(int sig);
+
+/* Bit n is set: signal n (1..31) is ignored now. */
+unsigned signals_ignored(void);
+
+/* "SIGSEGV", "SIGRTMIN+3", "signal 99". Returns name. */
+#define SIGNALS_NAME_BYTES 24
+const char *signals_name(int sig, char name[SIGNALS_NAME_BYTES]);
+
+#endif

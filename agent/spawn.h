@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Forks workers: clone3 with a pidfd, everything that must happen between fork and exec, and a gate at which
+ * all wait until all exist, so that a fork that fails never leaves half a group running.
+ *
+ * Fork from the main thread only: PDEATHSIG is tied to the thread that forked. */
+#ifndef LAUNCH_AGENT_SPAWN_H
+#define LAUNCH_AGENT_SPAWN_H
+
+#include "../proto/err.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* Where between fork and exec a child failed. */
+enum spawn_stage {
+    SPAWN_OK,
+    SPAWN_STDIO,
+    SPAWN_EXEC,
+    SPAWN_STAGES_N
+};
+
+struct spawn_record {
+    uint32_t stage; /* enum spawn_stage */
+    int32_t error;  /* errno */
+};
+
+/* What this process changed for itself and its workers shall not inherit; taken at start. */
+struct spawn_inherited {
+    sigset_t mask;
+    struct sigaction pipe; /* SIGPIPE */
+    struct rlimit nofile;
+};
+
+/* Memory shared with the children until they exec: the gate and a record of failure each. A worker's program never
+ * sees it, so what it says can be trusted. */
+struct spawn_group;
+
+/* Reads signal mask, SIGPIPE and RLIMIT_NOFILE of this process. Call before changing them. */
+void spawn_inherited_read(struct spawn_inherited *inherited);
+
+/* Many workers mean many descriptors here (a pidfd and two pipes each): raises the soft limit as far as n workers
+ * need. -EMFILE: the hard limit is too low. */
+MUST_CHECK int spawn_reserve_descriptors(unsigned n, struct err *err);
+
+MUST_CHECK int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err);
+
+/* No child of it may be left; NULL is fine. */
+void spawn_group_destroy(struct spawn_group *group);
+
+struct spawn_request {
+    const char *file; /* for execve() */
+    char *const *argv;
+    char *const *envp;
+    int stdio[3];   /* become 0, 1, 2; -1: inherit */
+    int keep_fd[2]; /* stay open in the worker, same number; -1: none */
+    const struct spawn_inherited *inherited;
+};
+
+/* Starts child `index` of the group; it waits at the gate. The child: own session (so own process group), SIGKILL when
+ * this process dies, signal mask, SIGPIPE and RLIMIT_NOFILE as inherited, no other descriptor than 0, 1, 2 and keep_fd.
+ * *ret_pidfd: owned by the caller, close-on-exec. Errors: -EAGAIN (RLIMIT_NPROC, pids cgroup), -ENOMEM, -EMFILE; text says
+ * which limit. */
+MUST_CHECK int spawn_start(struct spawn_group *group, unsigned index, const struct spawn_request *request,
+                           pid_t *ret_pid, int *ret_pidfd, struct err *err);
+
+/* Lets all go. */
+void spawn_open_gate(struct spawn_group *group);
+
+/* Sends all away: those at the gate exit without having run anything. */
+void spawn_group_dismiss(struct spawn_group *group);
+
+/* What became of child `index`, once it has exited: stage SPAWN_OK means that it reached its program. */
+struct spawn_record spawn_result(const struct spawn_group *group, unsigned index);
+
+#endif

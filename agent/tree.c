@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "tree.h"
+
+#include "../proto/base.h"
+#include "../proto/clock.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define CHILDREN_BYTES 4096
+#define MAX_DEPTH 32 /* a process chain below a worker; deeper ones are reached after re-parenting */
+
+typedef void visit_fn(void *user, pid_t pid);
+
+static void visit_numbers(char *text, visit_fn *visit, void *user)
+{
+    char *save = NULL;
+    for (char *word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save))
+        visit(user, (pid_t)strtol(word, NULL, 10));
+}
+
+/* Calls visit for each child of one thread. The kernel's list is a snapshot: callers loop. */
+static bool visit_thread(const char *path, visit_fn *visit, void *user)
+{
+    AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    char text[CHILDREN_BYTES];
+    size_t kept = 0;
+    for (;;) {
+        ssize_t n = read(fd, text + kept, sizeof text - 1 - kept);
+        if (n <= 0)
+            break;
+        kept += (size_t)n;
+        text[kept] = '\0';
+        /* Only whole numbers; the tail is completed by the next read. */
+        char *space = strrchr(text, ' ');
+        if (!space)
+            continue;
+        size_t rest = kept - (size_t)(space + 1 - text);
+        *space = '\0';
+        visit_numbers(text, visit, user);
+        memmove(text, space + 1, rest);
+        kept = rest;
+    }
+    return true;
+}
+
+/* Calls visit for each child of pid (0: of this process). Children belong to the thread that forked them. */
+static void visit_children(pid_t pid, visit_fn *visit, void *user)
+{
+    char path[64];
+    if (pid)
+        snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    else
+        snprintf(path, sizeof path, "/proc/self/task");
+    DIR *tasks = opendir(path);
+    if (!tasks)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(tasks))) {
+        char children[sizeof path + sizeof entry->d_name + 16];
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(children, sizeof children, "%s/%s/children", path, entry->d_name);
+        visit_thread(children, visit, user);
+    }
+    closedir(tasks);
+}
+
+struct walk {
+    int sig;
+    pid_t group; /* already signalled as a whole */
+    unsigned depth;
+};
+
+static void signal_descendant(void *user, pid_t pid)
+{
+    struct walk *walk = user;
+    if (pid <= 1 || walk->depth >= MAX_DEPTH)
+        return;
+    /* Below first: a parent that dies of the signal would take its children out of this tree. */
+    walk->depth++;
+    visit_children(pid, signal_descendant, walk);
+    walk->depth--;
+    if (getpgid(pid) != walk->group)
+        kill(pid, walk->sig);
+}
+
+void tree_signal(pid_t pid, int sig)
+{
+    struct walk walk = {.sig = sig, .group = pid};
+    visit_children(pid, signal_descendant, &walk);
+    if (kill(-pid, sig) < 0)
+        kill(pid, sig); /* died or was held before it became a leader */
+}
+
+struct pick {
+    int sig;
+    bool (*keep)(void *user, pid_t pid);
+    void *user;
+    unsigned signalled;
+};
+
+static void signal_child(void *user, pid_t pid)
+{
+    struct pick *pick = user;
+    if (pid <= 1 || (pick->keep && pick->keep(pick->user, pid)))
+        return;
+    struct walk walk = {.sig = pick->sig, .group = -1};
+    signal_descendant(&walk, pid);
+    pick->signalled++;
+}
+
+unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void *user)
+{
+    struct pick pick = {.sig = sig, .keep = keep, .user = user};
+    visit_children(0, signal_child, &pick);
+    return pick.signalled;
+}
+
+static void remember_first(void *user, pid_t pid)
+{
+    pid_t *first = user;
+    if (!*first)
+        *first = pid;
+}
+
+pid_t tree_first_child(void)
+{
+    pid_t first = 0;
+    visit_children(0, remember_first, &first);
+    return first;
+}
+
+void tree_name(pid_t pid, char name[16])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, name, 15);
+    if (n <= 0) {
+        memcpy(name, "?", 2);
+        return;
+    }
+    name[n] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+    for (char *c = name; *c; c++)
+        if (!isprint((unsigned char)*c))
+            *c = '?';
+}
+
+static bool any_child(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+unsigned tree_end_all(unsigned ms)
+{
+    uint64_t deadline = clock_deadline_ns(ms);
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    while (any_child()) {
+        unsigned left = tree_signal_children(SIGKILL, NULL, NULL);
+        siginfo_t info = {0};
+        while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid)
+            info.si_pid = 0;
+        if (clock_now_ns() >= deadline)
+            return left;
+        /* Blocked and pending is what SIGCHLD is here; the limit covers one that was lost. */
+        struct timespec limit = {.tv_nsec = 20 * (long)NS_PER_MS};
+        if (any_child())
+            sigtimedwait(&chld, NULL, &limit);
+    }
+    return 0;
+}

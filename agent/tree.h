@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Process trees: signalling a worker with everything below it, and ending what re-parented itself to us.
+ * Every pid used here is a child or descendant that has not been reaped by us, looked up the moment before
+ * the signal; what can be signalled through a process group that we know to exist is. */
+#ifndef LAUNCH_AGENT_TREE_H
+#define LAUNCH_AGENT_TREE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Sends sig to the process group `pid` leads and to every descendant that left that group (setsid). pid: an
+ * unreaped child of ours that is a group leader. */
+void tree_signal(pid_t pid, int sig);
+
+/* Sends sig to all our children (and their trees) but those for which keep() is true. keep may be NULL.
+ * Returns how many children were signalled. */
+unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void *user);
+
+/* A child of ours, 0 if there is none. */
+pid_t tree_first_child(void);
+
+/* Name (comm) of a process for a message, "?" if it is gone. Control characters are replaced. */
+void tree_name(pid_t pid, char name[16]);
+
+/* Kills and reaps everything below this process until nothing is left or `ms` have passed; for the
+ * guard, after the agent has gone. Returns the number of processes that could not be ended. */
+unsigned tree_end_all(unsigned ms);
+
+#endif
