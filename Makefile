@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+# make                  build/launch, build/liblaunch.{a,so}, build/launch-run, the examples
+# make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
+# make demo             the main job on this machine
+# make lint             format, clang-tidy, the house rules
+# make bench install clean deps
+#
+# CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
+# PREFIX=/usr/local DESTDIR=
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PREFIX ?= /usr/local
+DESTDIR ?=
+NCCL ?= 1
+CUDA_HOME ?=
+NCCL_HOME ?=
+T ?=
+SAN ?=
+V ?=
+
+VERSION := $(shell sed -n 's/^.define LAUNCH_VERSION "\(.*\)"/\1/p' worker/launch.h)
+comma := ,
+B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+Q := $(if $(V),,@)
+# $(call say,CC file): the short line; nothing with V=1, where the command itself shows.
+say = $(if $(V),,@echo '  $(1)')
+
+# ---- flags ----
+# One set of objects for programs, archives and shared objects: hence -fPIC everywhere.
+CFLAGS ?= -O2 -g
+OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
+LIBS := -pthread -ldl
+ifneq ($(SAN),)
+OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDFLAGS += -fsanitize=$(SAN)
+endif
+
+# libuv goes into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
+find_lib = $(filter /%,$(shell $(CC) -print-file-name=$(1) 2>/dev/null))
+LIBUV := $(firstword $(call find_lib,libuv_a.a) $(call find_lib,libuv.a) -luv)
+
+# ---- CUDA and NCCL, if both are here ----
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+CUDA_ROOTS := $(if $(CUDA_HOME),$(CUDA_HOME),/usr/local/cuda /usr)
+NCCL_ROOTS := $(if $(NCCL_HOME),$(NCCL_HOME),$(CUDA_ROOTS) /usr/local /usr)
+# $(call in_roots,roots,names): the first file there is. Wheels carry libnccl.so.2 only, so names may be several.
+in_roots = $(firstword $(foreach r,$(1),$(foreach n,$(2),$(wildcard $(r)/$(n)))))
+in_libs = $(call in_roots,$(1),$(foreach n,$(2),lib64/$(n) lib/$(n) lib/$(MULTIARCH)/$(n)))
+CUDA_H := $(call in_roots,$(CUDA_ROOTS),include/cuda_runtime_api.h)
+CUDA_SO := $(call in_libs,$(CUDA_ROOTS),libcudart.so libcudart.so.13 libcudart.so.12 libcudart.so.11.0)
+NCCL_H := $(call in_roots,$(NCCL_ROOTS),include/nccl.h)
+NCCL_SO := $(call in_libs,$(NCCL_ROOTS),libnccl.so libnccl.so.2)
+NCCL_MISSING := $(if $(wildcard worker/nccl.c),,worker/nccl.c)
+NCCL_MISSING += $(if $(CUDA_H),,cuda_runtime_api.h (set CUDA_HOME=...)) $(if $(CUDA_SO),,libcudart.so (set CUDA_HOME=...))
+NCCL_MISSING += $(if $(NCCL_H),,nccl.h (set NCCL_HOME=...)) $(if $(NCCL_SO),,libnccl.so (set NCCL_HOME=...))
+ifeq ($(NCCL),0)
+NCCL_WHY := NCCL=0
+else ifneq ($(strip $(NCCL_MISSING)),)
+NCCL_WHY := no $(strip $(NCCL_MISSING))
+else
+WITH_NCCL := 1
+NCCL_CFLAGS := $(addprefix -isystem ,$(filter-out /usr/include,$(sort $(dir $(CUDA_H)) $(dir $(NCCL_H)))))
+NCCL_CFLAGS := $(subst /include/,/include,$(NCCL_CFLAGS))
+NCCL_LIBS := $(NCCL_SO) $(CUDA_SO)
+NCCL_RPATH := $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS)))))
+endif
+
+# ---- what is built of what ----
+objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
+PROTO := $(call objs,$(wildcard proto/*.c))
+CONFIG := $(call objs,$(wildcard config/*.c))
+AGENT := $(call objs,$(wildcard agent/*.c agent/cmd/*.c))
+APART := worker/nccl.c worker/rccl.c worker/runner.c
+WORKER := $(call objs,$(filter-out $(APART),$(wildcard worker/*.c)))
+# main() for jobs without one: an archive member apart, made of files that use exported functions only.
+WORKER_MAIN := $(filter %/worker/main.o %/worker/run.o,$(WORKER))
+TESTS := $(call objs,tests/harness.c $(wildcard $(addprefix tests/,$(addsuffix /test_*.c,proto config agent worker))))
+TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKER) $(PROTO))
+E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
+ifneq ($(wildcard tests/fake/nccl.c),)
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1)
+FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
+endif
+EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
+
+BUILT := $(if $(AGENT),$(B)/launch)
+ifneq ($(WORKER),)
+BUILT += $(B)/liblaunch.a $(B)/liblaunch.so $(if $(wildcard worker/runner.c),$(B)/launch-run)
+BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLES)),rank_sum.so))
+BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
+endif
+
+.PHONY: all check run-tests demo lint bench install clean deps tools FORCE
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+
+all: $(BUILT)
+ifdef NCCL_WHY
+	@echo 'nccl: skipped, $(NCCL_WHY)'
+else
+	@:
+endif
+
+# Rebuild when the compiler or a flag changes.
+FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(NCCL_CFLAGS) $(NCCL_LIBS)
+$(B)/flags: FORCE
+	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
+
+$(B)/obj/worker/nccl.o $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(B)/obj/examples/%.o: OUR_CFLAGS += -fvisibility=default -Iworker $(if $(WITH_NCCL),-DLAUNCH_WITH_NCCL)
+$(B)/obj/%.o: %.c $(B)/flags
+	$(call say,CC $<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/launch: $(AGENT) $(CONFIG) $(PROTO)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -o $@
+
+# An archive is one object with everything but launch_* made local, so that a job's own board_open()
+# does not clash with ours.
+# $(call localize,OBJECT,parts)
+localize = $(LD) -r $(2) -o $(1) && objcopy --localize-hidden $(1)
+
+$(B)/liblaunch.a: $(filter-out $(WORKER_MAIN),$(WORKER)) $(PROTO) $(WORKER_MAIN)
+	$(call say,AR $@)
+	$(Q)rm -f $@ && $(call localize,$@.o,$(filter-out $(WORKER_MAIN),$^))
+	$(Q)$(if $(WORKER_MAIN),$(call localize,$@.main.o,$(WORKER_MAIN)))
+	$(Q)$(AR) rcs $@ $@.o $(if $(WORKER_MAIN),$@.main.o)
+
+$(B)/liblaunch_nccl.a: $(B)/obj/worker/nccl.o $(PROTO)
+	$(call say,AR $@)
+	$(Q)rm -f $@ && $(call localize,$@.o,$^) && $(AR) rcs $@ $@.o
+
+$(B)/liblaunch.so: $(WORKER) $(PROTO)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $^ $(LIBS) -o $@
+	@ln -sf $(@F) $@.0
+
+$(B)/liblaunch_nccl.so: $(B)/obj/worker/nccl.o $(PROTO) $(B)/liblaunch.so
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $(filter %.o,$^) -L$(B) -llaunch $(NCCL_LIBS) $(LIBS) \
+	    -Wl,-rpath,'$$ORIGIN' $(NCCL_RPATH) -o $@
+	@ln -sf $(@F) $@.0
+
+# Beside the libraries in build/, or in PREFIX/libexec/launch.
+$(B)/launch-run: $(B)/obj/worker/runner.o $(filter %/worker/run.o,$(WORKER)) $(B)/liblaunch.so
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) -L$(B) -llaunch $(LIBS) -o $@ \
+	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib:$$ORIGIN/../../lib'
+
+EXAMPLE_LIBS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a) $(B)/liblaunch.a
+EXAMPLE_SOS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.so) $(B)/liblaunch.so
+.SECONDEXPANSION:
+$(B)/examples/%: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_LIBS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -lm -o $@
+
+# The same job as a shared object, for launch-run.
+$(B)/examples/%.so: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_SOS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared $< -L$(B) $(if $(WITH_NCCL),-llaunch_nccl) -llaunch $(NCCL_LIBS) \
+	    -Wl,-rpath,'$$ORIGIN/..' $(NCCL_RPATH) $(LIBS) -lm -o $@
+
+# ---- tests ----
+$(B)/tests/unit: $(TESTS) $(TESTED)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
+
+# CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c with
+# worker/nccl.c, compiled and linked against them.
+FAKE = $(B)/tests/fake
+fake_objs = $(patsubst %.c,$(B)/fake-obj/%.o,$(1))
+$(B)/fake-obj/%.o: %.c $(B)/flags
+	$(call say,CC $< against the fakes)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) -fvisibility=default -Itests/fake/include $(CPPFLAGS) -MMD -MP -c $< -o $@
+
+$(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
+$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c) $(FAKE)/libcudart.so.13
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c)
+$(FAKE)/lib%:
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -o $@
+
+$(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(call fake_objs,worker/nccl.c) $(PROTO) $(B)/liblaunch.a \
+    $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBS) -Wl,-rpath,'$$ORIGIN' -o $@
+
+# Two steps, because a make that has just installed libuv must look for it again.
+check: deps
+	@$(MAKE) --no-print-directory all run-tests
+
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES)
+	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
+	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
+	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
+
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@n=8; for gpu in /dev/nvidia[0-9]* /sys/class/kfd/kfd/topology/nodes/*/gpu_id; do \
+	    case $$gpu in /dev/nvidia*) [ -e $$gpu ] && n=gpu ;; \
+	    *) [ "$$(cat $$gpu 2>/dev/null || echo 0)" != 0 ] && n=gpu ;; esac; done; \
+	set -- $(B)/launch --nproc-per-node=$$n $(B)/examples/rank_sum; echo "$$*"; exec "$$@"
+
+# What the build and the tests need. `have` asks the compiler, not a package manager: milliseconds.
+deps:
+	@need=; have() { echo "#include <$$1>" | $(CC) -E - >/dev/null 2>&1; }; \
+	command -v $(CC) >/dev/null || need="$$need $(notdir $(firstword $(CC)))"; \
+	have stdio.h || need="$$need libc6-dev"; \
+	have uv.h || need="$$need libuv1-dev"; \
+	command -v objcopy >/dev/null || need="$$need binutils"; \
+	command -v python3 >/dev/null || need="$$need python3"; \
+	[ -n "$$need" ] || exit 0; \
+	command -v apt-get >/dev/null || { echo "deps: please install:$$need" >&2; exit 1; }; \
+	[ "$$(id -u)" = 0 ] || sudo=sudo; \
+	echo "deps: installing$$need"; \
+	install() { $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$need >/dev/null 2>&1; }; \
+	install || { $$sudo apt-get update -qq >/dev/null && install; } || \
+	    { echo "deps: apt-get could not install:$$need" >&2; exit 1; }
+
+# ---- the house rules ----
+SOURCES := $(wildcard $(foreach d,proto config agent agent/cmd worker tests tests/* examples/*,$(d)/*.c $(d)/*.h))
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY ?= clang-tidy
+# Without NCCL's headers its backend can't be read by clang-tidy.
+TIDY := $(filter-out $(if $(WITH_NCCL),,worker/nccl.c) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
+
+lint: $(if $(WORKER),$(B)/liblaunch.so)
+	@failed=; note() { echo "lint: $$1 failed"; failed=1; }; \
+	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES) || note clang-format; \
+	printf '%s\n' $(TIDY) | xargs -P 2 -n 4 sh -c '$(CLANG_TIDY) --quiet "$$@" -- -std=gnu17 -D_GNU_SOURCE \
+	    $(NCCL_CFLAGS) 2>/dev/null' tidy || note clang-tidy; \
+	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
+	[ -z "$$failed" ] && echo 'lint: clean'
+
+bench: all
+	@if [ -e tests/bench/run.py ]; then exec python3 tests/bench/run.py; else echo 'bench: no tests/bench/run.py'; fi
+
+# ---- install ----
+D = $(DESTDIR)$(PREFIX)
+# $(call put_lib,liblaunch): archive, versioned shared object and its two links.
+put_lib = install -m 644 $(B)/$(1).a $(D)/lib/ && \
+	install -m 755 $(B)/$(1).so $(D)/lib/$(1).so.$(VERSION) && \
+	ln -sf $(1).so.$(VERSION) $(D)/lib/$(1).so.0 && ln -sf $(1).so.0 $(D)/lib/$(1).so
+put_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@NCCL_CFLAGS@|$(NCCL_PC_CFLAGS)|' \
+	-e 's|@NCCL_LIBS@|$(NCCL_PC_LIBS)|' worker/$(1).pc.in >$(D)/lib/pkgconfig/$(1).pc
+NCCL_PC_CFLAGS = $(subst -isystem ,-I,$(NCCL_CFLAGS))
+NCCL_PC_LIBS = $(addprefix -L,$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS))))) -lnccl -lcudart
+
+install: all
+	@mkdir -p $(D)/bin $(D)/libexec/launch $(D)/lib/pkgconfig $(D)/include
+	install -m 755 $(B)/launch $(D)/bin/
+	install -m 755 $(B)/launch-run $(D)/libexec/launch/
+	install -m 644 worker/launch.h $(D)/include/
+	$(call put_lib,liblaunch)
+	$(call put_pc,launch)
+ifdef WITH_NCCL
+	install -m 644 worker/launch_nccl.h $(D)/include/
+	$(call put_lib,liblaunch_nccl)
+	$(call put_pc,launch_nccl)
+endif
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B)/obj $(B)/fake-obj -name '*.d' 2>/dev/null)
