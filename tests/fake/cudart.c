@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* A CUDA runtime that runs on a CPU: device memory is heap memory, and a stream is a queue
+ * whose head makes progress whenever somebody asks about the stream. Found under the real
+ * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged. One
+ * thread at a time.
+ *
+ *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
+ *   FAKE_CUDA_FAIL=call that call, by name, fails with cudaErrorUnknown */
+#include "stream.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICES_MAX 64
+#define BUS_FIRST 0x10 /* bus number of device 0 */
+
+struct CUstream_st {
+    struct fake_work *first, **last;
+};
+
+static int current_device;
+
+static bool fails(const char *call)
+{
+    const char *want = getenv("FAKE_CUDA_FAIL");
+    return want && strcmp(want, call) == 0;
+}
+
+static bool hangs(void)
+{
+    const char *hang = getenv("FAKE_CUDA_HANG");
+    return hang && strcmp(hang, "1") == 0;
+}
+
+/* Fills in the physical index of every visible device; returns how many. */
+static int devices(int physical[DEVICES_MAX])
+{
+    const char *gpus = getenv("FAKE_GPUS"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int total = gpus ? atoi(gpus) : 8, n = 0;
+
+    if (!visible) {
+        for (; n < total && n < DEVICES_MAX; n++)
+            physical[n] = n;
+        return n;
+    }
+    while (*visible && n < DEVICES_MAX) {
+        char *end;
+        long index = strtol(visible, &end, 10);
+        if (end == visible || index < 0 || index >= total)
+            break;
+        physical[n++] = (int)index;
+        visible = *end == ',' ? end + 1 : end;
+    }
+    return n;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+static const struct {
+    cudaError_t error;
+    const char *name, *text;
+} ERRORS[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof(ERRORS) / sizeof(ERRORS[0]); i++)
+        if (ERRORS[i].error == error)
+            return ERRORS[i].name;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof(ERRORS) / sizeof(ERRORS[0]); i++)
+        if (ERRORS[i].error == error)
+            return ERRORS[i].text;
+    return "unrecognized error code";
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    int physical[DEVICES_MAX];
+
+    *count = devices(physical);
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current_device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    int physical[DEVICES_MAX];
+
+    if (fails("cudaSetDevice"))
+        return cudaErrorUnknown;
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    current_device = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
+{
+    int physical[DEVICES_MAX];
+
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **ptr, size_t bytes)
+{
+    if (fails("cudaMalloc"))
+        return cudaErrorMemoryAllocation;
+    *ptr = malloc(bytes ? bytes : 1);
+    return *ptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFree(void *ptr)
+{
+    free(ptr);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **ptr, size_t bytes)
+{
+    return cudaMalloc(ptr, bytes);
+}
+
+cudaError_t cudaFreeHost(void *ptr)
+{
+    return cudaFree(ptr);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    (void)kind;
+    if (fails("cudaMemcpy"))
+        return cudaErrorUnknown;
+    memmove(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    if (flags != cudaStreamDefault && flags != cudaStreamNonBlocking)
+        return cudaErrorInvalidValue;
+    if (fails("cudaStreamCreateWithFlags"))
+        return cudaErrorUnknown;
+    *stream = calloc(1, sizeof(**stream));
+    if (!*stream)
+        return cudaErrorMemoryAllocation;
+    (*stream)->last = &(*stream)->first;
+    return cudaSuccess;
+}
+
+void fake_stream_push(cudaStream_t stream, struct fake_work *work)
+{
+    work->next = NULL;
+    *stream->last = work;
+    stream->last = &work->next;
+}
+
+static void pop(cudaStream_t stream)
+{
+    struct fake_work *work = stream->first;
+
+    stream->first = work->next;
+    if (!stream->first)
+        stream->last = &stream->first;
+    work->drop(work);
+}
+
+/* Work counts as finished one query after it was done, so that no caller gets by without
+ * asking twice. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    if (fails("cudaStreamQuery"))
+        return cudaErrorUnknown;
+    if (!stream || !stream->first) /* the null stream never has anything to do */
+        return cudaSuccess;
+    if (!hangs() && stream->first->progress(stream->first))
+        pop(stream);
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    cudaError_t e;
+
+    while ((e = cudaStreamQuery(stream)) == cudaErrorNotReady)
+        sched_yield();
+    return e;
+}
+
+/* As the real one: returns at once, whatever is still queued. */
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!stream)
+        return cudaErrorInvalidResourceHandle;
+    while (stream->first)
+        pop(stream);
+    free(stream);
+    return cudaSuccess;
+}
+
+struct copy {
+    struct fake_work work;
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static bool copy_progress(struct fake_work *work)
+{
+    struct copy *c = (struct copy *)work;
+
+    memmove(c->to, c->from, c->bytes);
+    return true;
+}
+
+static void copy_drop(struct fake_work *work)
+{
+    free(work);
+}
+
+/* Copies when its turn comes, as from pinned memory: a caller who touches the buffer earlier
+ * is wrong. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    struct copy *c;
+
+    if (!stream)
+        return cudaMemcpy(to, from, bytes, kind);
+    if (fails("cudaMemcpyAsync"))
+        return cudaErrorUnknown;
+    c = malloc(sizeof(*c));
+    if (!c)
+        return cudaErrorMemoryAllocation;
+    *c = (struct copy){{copy_progress, copy_drop, NULL}, to, from, bytes};
+    fake_stream_push(stream, &c->work);
+    return cudaSuccess;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* An NCCL that runs on a CPU and really computes between processes, over shared memory named
+ * by the unique id: a memfd of the process that made the id, reached through /proc, so that
+ * nothing is left behind whoever is killed. Like the real one it never notices a dead peer,
+ * and refuses two ranks on one GPU. It makes progress only when somebody asks about the
+ * communicator or its stream. One thread at a time. This file: versions, errors, the life of a
+ * communicator; nccl_ops.c computes.
+ *
+ *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
+ *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
+ *   FAKE_NCCL_INIT_ERROR=rank     that rank's initialisation fails */
+#include "nccl_comm.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VERSION_MULTI_RANK_GPU 23003
+
+struct id {
+    uint64_t nonce;
+    int32_t pid, fd;
+};
+
+static char last_error[256];
+
+static bool env_is_rank(const char *name, int rank)
+{
+    const char *text = getenv(name);
+    return text && atoi(text) == rank;
+}
+
+ncclResult_t fake_nccl_fail(ncclResult_t result, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_error, sizeof(last_error), format, args);
+    va_end(args);
+    return result;
+}
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    const char *text = getenv("FAKE_NCCL_VERSION");
+
+    *version = text ? atoi(text) : NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    static const char *const TEXT[ncclNumResults] = {
+        "no error",
+        "unhandled cuda error",
+        "unhandled system error",
+        "internal error",
+        "invalid argument",
+        "invalid usage",
+        "remote process exited",
+        "NCCL operation in progress",
+    };
+    return (unsigned)result < ncclNumResults ? TEXT[result] : "unknown result code";
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return last_error;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *ret)
+{
+    struct id id = {.pid = getpid(), .fd = memfd_create("fake-nccl", MFD_CLOEXEC)};
+
+    if (id.fd < 0 || ftruncate(id.fd, sizeof(struct meeting)) < 0 ||
+        getentropy(&id.nonce, sizeof(id.nonce)) < 0 ||
+        pwrite(id.fd, &id.nonce, sizeof(id.nonce), 0) != sizeof(id.nonce))
+        return fake_nccl_fail(ncclSystemError, "fake: no shared memory for a unique id");
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, &id, sizeof(id));
+    return ncclSuccess;
+}
+
+/* Maps the meeting place; NULL when the process that made the id is gone. */
+static struct meeting *open_meeting(const struct id *id)
+{
+    char path[64];
+    struct stat st;
+    struct meeting *m = MAP_FAILED;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", id->pid, id->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof(*m))
+        m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (m == MAP_FAILED)
+        return NULL;
+    if (m->nonce != id->nonce) {
+        munmap(m, sizeof(*m));
+        return NULL;
+    }
+    return m;
+}
+
+static uint64_t host_hash(void)
+{
+    const char *id = getenv("NCCL_HOSTID");
+    char name[256] = "";
+    uint64_t hash = 5381;
+
+    if (!id) {
+        gethostname(name, sizeof(name) - 1);
+        id = name;
+    }
+    while (*id)
+        hash = hash * 33 ^ (unsigned char)*id++;
+    return hash;
+}
+
+/* "0000:18:00.0" is 0x18000. */
+static unsigned long bus_number(const char *bus_id)
+{
+    unsigned domain = 0, bus = 0, device = 0, function = 0;
+
+    sscanf(bus_id, "%x:%x:%x.%x", &domain, &bus, &device, &function);
+    return (unsigned long)domain << 20 | bus << 12 | device << 4 | function;
+}
+
+static ncclResult_t check_duplicates(const struct ncclComm *c)
+{
+    const struct seat *mine = &c->m->seat[c->rank];
+    const char *multi = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    int version;
+
+    ncclGetVersion(&version);
+    if (version >= VERSION_MULTI_RANK_GPU && multi && strcmp(multi, "1") == 0)
+        return ncclSuccess;
+    for (int r = 0; r < c->nranks; r++) {
+        const struct seat *seat = &c->m->seat[r];
+        if (r == c->rank || seat->host != mine->host || strcmp(seat->bus_id, mine->bus_id) != 0)
+            continue;
+        if (version >= VERSION_MULTI_RANK_GPU)
+            return fake_nccl_fail(ncclInvalidUsage,
+                                  "Multiple Ranks are using the same GPU/Partition. Set "
+                                  "NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration.");
+        return fake_nccl_fail(
+            ncclInvalidUsage,
+            "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx", c->rank, r,
+            bus_number(mine->bus_id));
+    }
+    return ncclSuccess;
+}
+
+/* ncclInProgress until all have come. */
+static ncclResult_t meet(struct ncclComm *c)
+{
+    if (env_is_rank("FAKE_NCCL_INIT_HANG", c->rank))
+        return ncclInProgress;
+    if (env_is_rank("FAKE_NCCL_INIT_ERROR", c->rank))
+        return fake_nccl_fail(ncclSystemError, "fake: FAKE_NCCL_INIT_ERROR of rank %d", c->rank);
+
+    struct seat *mine = &c->m->seat[c->rank];
+    if (!atomic_load(&mine->present)) {
+        int device;
+        mine->nranks = c->nranks;
+        mine->host = host_hash();
+        if (cudaGetDevice(&device) != cudaSuccess ||
+            cudaDeviceGetPCIBusId(mine->bus_id, sizeof(mine->bus_id), device) != cudaSuccess)
+            return fake_nccl_fail(ncclUnhandledCudaError,
+                                  "Cuda failure 'no CUDA-capable device is detected'");
+        atomic_store(&mine->present, 1);
+    }
+    for (int r = 0; r < c->nranks; r++) {
+        if (!atomic_load(&c->m->seat[r].present))
+            return ncclInProgress;
+        if (c->m->seat[r].nranks != c->nranks)
+            return fake_nccl_fail(ncclInvalidUsage, "fake: %d ranks here, %d in rank %d", c->nranks,
+                                  c->m->seat[r].nranks, r);
+    }
+    c->state = READY;
+    return check_duplicates(c);
+}
+
+/* As with the real one, it needs every member to come to an end. */
+static ncclResult_t finish(struct ncclComm *c)
+{
+    atomic_store(&c->m->seat[c->rank].finalized, 1);
+    for (int r = 0; r < c->nranks; r++)
+        if (!atomic_load(&c->m->seat[r].finalized))
+            return ncclInProgress;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *async)
+{
+    if (!c || !async)
+        return fake_nccl_fail(ncclInvalidArgument, "fake: ncclCommGetAsyncError of nothing");
+    if (c->error != ncclSuccess) {
+        *async = c->error;
+        return ncclSuccess;
+    }
+    *async = c->state == MEETING      ? meet(c)
+             : c->state == CONNECTING ? fake_nccl_connect(c)
+             : c->state == FINALIZING ? finish(c)
+                                      : ncclSuccess;
+    if (*async != ncclInProgress)
+        c->error = *async;
+    return ncclSuccess;
+}
+
+ncclResult_t fake_nccl_begun(struct ncclComm *c)
+{
+    ncclResult_t e = ncclInProgress;
+
+    while (c->blocking && e == ncclInProgress) {
+        ncclCommGetAsyncError(c, &e);
+        sched_yield();
+    }
+    return e;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int nranks, ncclUniqueId unique, int rank,
+                                    ncclConfig_t *config)
+{
+    struct id id;
+    memcpy(&id, &unique, sizeof(id));
+
+    if (nranks < 1 || nranks > RANKS_MAX || rank < 0 || rank >= nranks)
+        return fake_nccl_fail(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, nranks);
+    if (config && config->magic != 0xcafebeef)
+        return fake_nccl_fail(ncclInvalidArgument, "fake: ncclConfig_t was not initialised");
+    struct meeting *m = open_meeting(&id);
+    if (!m)
+        return fake_nccl_fail(ncclSystemError, "fake: the process that made the unique id is gone");
+    struct ncclComm *c = calloc(1, sizeof(*c));
+    if (!c || atomic_load(&m->seat[rank].present)) {
+        munmap(m, sizeof(*m));
+        free(c);
+        return fake_nccl_fail(ncclInternalError,
+                              "Bootstrap Root : rank %d of %d ranks has already checked in", rank,
+                              nranks);
+    }
+    *c = (struct ncclComm){.m = m,
+                           .rank = rank,
+                           .nranks = nranks,
+                           .root_fd = id.pid == getpid() ? id.fd : -1,
+                           .blocking = !config || config->blocking != 0,
+                           .refs = 1};
+    *ret = c;
+    return fake_nccl_begun(c);
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+{
+    return ncclCommInitRankConfig(comm, nranks, id, rank, NULL);
+}
+
+void fake_nccl_unref(struct ncclComm *c)
+{
+    if (--c->refs > 0)
+        return;
+    munmap(c->m, sizeof(*c->m));
+    if (c->root_fd >= 0)
+        close(c->root_fd);
+    free(c);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t c)
+{
+    if (!c || c->state != READY || c->error != ncclSuccess)
+        return fake_nccl_fail(ncclInvalidArgument,
+                              "fake: ncclCommFinalize of a communicator that is not ready");
+    c->state = FINALIZING;
+    return fake_nccl_begun(c);
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t c)
+{
+    if (!c)
+        return ncclSuccess;
+    c->aborted = true;
+    fake_nccl_drop_waiting(c);
+    fake_nccl_unref(c);
+    return ncclSuccess;
+}
+
+/* Without a finalize before, the real one would wait for the others in here. */
+ncclResult_t ncclCommDestroy(ncclComm_t c)
+{
+    ncclResult_t e = ncclSuccess;
+
+    if (!c)
+        return ncclSuccess;
+    if (c->state == READY) {
+        c->state = FINALIZING;
+        c->blocking = true;
+        e = fake_nccl_begun(c);
+    }
+    fake_nccl_unref(c);
+    return e;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t c, int *count)
+{
+    *count = c->nranks;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t c, int *rank)
+{
+    *rank = c->rank;
+    return ncclSuccess;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The fake NCCL's communicator: made and ended by nccl.c, used by nccl_ops.c. Nothing else
+ * includes this. */
+#ifndef LAUNCH_FAKE_NCCL_COMM_H
+#define LAUNCH_FAKE_NCCL_COMM_H
+
+#include <nccl.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RANKS_MAX 64
+#define CHUNK_BYTES 65536
+#define BOX_BYTES 4096
+
+/* One rank's share of the meeting place; it alone writes here. */
+struct seat {
+    _Atomic uint32_t present; /* the fields below are filled in */
+    int nranks;
+    uint64_t host;
+    char bus_id[16];
+    _Atomic uint32_t connecting; /* has issued its first operation */
+    _Atomic uint32_t finalized;
+    _Atomic uint64_t published; /* rounds of collectives whose data is in place */
+    _Atomic uint64_t consumed;  /* rounds of which everybody's data has been read */
+    _Alignas(64) unsigned char data[CHUNK_BYTES];
+};
+
+/* What one rank sends to another: `sent` and the data are the sender's, `taken` is the
+ * receiver's. */
+struct box {
+    _Atomic uint64_t sent, taken;
+    unsigned char data[BOX_BYTES];
+};
+
+/* Sparse: pages exist once touched. */
+struct meeting {
+    uint64_t nonce; /* as in the id: tells a process that was given the same pid later */
+    struct seat seat[RANKS_MAX];
+    struct box box[RANKS_MAX][RANKS_MAX]; /* [from][to] */
+};
+
+enum comm_state { MEETING, READY, CONNECTING, FINALIZING };
+
+struct batch; /* nccl_ops.c */
+
+struct ncclComm {
+    struct meeting *m;
+    int rank, nranks, root_fd; /* root_fd: the memfd, if this process made the id, else -1 */
+    bool blocking;
+    enum comm_state state;
+    ncclResult_t error; /* what ncclCommGetAsyncError() says for ever */
+    bool aborted;
+    uint64_t round;  /* of collectives */
+    unsigned issued; /* operations so far */
+    struct batch
+        *waiting; /* the first operation, not on its stream before all ranks have issued theirs */
+    bool connected;
+    unsigned refs; /* the user's, and one for every operation on a stream */
+};
+
+/* Remembers the text for ncclGetLastError(); returns `result`. */
+ncclResult_t fake_nccl_fail(ncclResult_t result, const char *format, ...)
+    __attribute__((format(printf, 2, 3), visibility("hidden")));
+
+/* Until all ranks have issued their first operation: ncclInProgress. Then c->waiting goes to
+ * its stream. */
+ncclResult_t fake_nccl_connect(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* Frees c->waiting, if there is one. */
+void fake_nccl_drop_waiting(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* What a call returns that goes on in the background: ncclInProgress, or its end if c is
+ * blocking. */
+ncclResult_t fake_nccl_begun(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* Gives one of c's references back; the last one frees it. */
+void fake_nccl_unref(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The workers of tests/worker/test_nccl.c: the real worker/nccl.c on fake CUDA and NCCL
+ * libraries. argv[1] says what to do. Exit code: the launch_result without its sign; 100 and
+ * more: a check below failed. */
+#include "../../worker/device.h"
+#include "../../worker/launch_nccl.h"
+
+#include "../../proto/env.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(expr)                                                                                \
+    do {                                                                                           \
+        if (!(expr)) {                                                                             \
+            fprintf(stderr, "nccl_job.c:%d: %s (%s)\n", __LINE__, #expr, launch_error(l));         \
+            exit(100);                                                                             \
+        }                                                                                          \
+    } while (0)
+
+#define MANY 100001 /* int64 elements: more than one round of the fake, and not a multiple of it */
+
+/* What the test waits for must ring. */
+static void ring_bell(struct launch *l)
+{
+    uint64_t one = 1;
+    CHECK(write(atoi(getenv(ENV_BELL_FD)), &one, sizeof(one)) == sizeof(one));
+}
+
+static int meet(struct launch *l, ncclComm_t *comm, cudaStream_t *stream)
+{
+    return launch_nccl_comm(l, comm, stream);
+}
+
+/* Every element of a sum over all ranks is right. */
+static int sum(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int n = launch_world_size(l), rank = launch_rank(l);
+    int64_t *data;
+
+    int r = meet(l, &comm, &stream);
+    if (r != LAUNCH_OK)
+        return r;
+    CHECK(cudaMalloc((void **)&data, MANY * sizeof(*data)) == cudaSuccess);
+    for (int64_t i = 0; i < MANY; i++)
+        data[i] = i + rank;
+    r = launch_nccl_call(l, ncclAllReduce(data, data, MANY, ncclInt64, ncclSum, comm, stream));
+    if (r == LAUNCH_OK)
+        r = launch_nccl_wait(l);
+    for (int64_t i = 0; r == LAUNCH_OK && i < MANY; i++)
+        CHECK(data[i] == i * n + n * (n - 1) / 2);
+    cudaFree(data);
+    return r;
+}
+
+static int same_twice(struct launch *l)
+{
+    ncclComm_t a, b;
+    cudaStream_t s, t;
+
+    int r = meet(l, &a, &s);
+    CHECK(r == LAUNCH_OK && meet(l, &b, &t) == LAUNCH_OK &&
+          launch_nccl_comm(l, &b, NULL) == LAUNCH_OK);
+    CHECK(a == b && s == t);
+    CHECK(launch_nccl_wait(l) == LAUNCH_OK); /* nothing queued */
+    return sum(l);
+}
+
+static int two_sums(struct launch *l)
+{
+    int r = sum(l);
+    return r == LAUNCH_OK ? sum(l) : r;
+}
+
+static int wait_first(struct launch *l)
+{
+    return launch_nccl_wait(l);
+}
+
+/* After a failure no second communicator in the same generation: its id has been used up. */
+static int again_after_failure(struct launch *l)
+{
+    ncclComm_t comm;
+    int r = sum(l);
+
+    CHECK(r != LAUNCH_OK);
+    CHECK(launch_nccl_comm(l, &comm, NULL) == LAUNCH_FAILED);
+    CHECK(strstr(launch_error(l), "has failed already"));
+    CHECK(launch_nccl_wait(l) == LAUNCH_INVALID);
+    return r;
+}
+
+/* Joins, and never asks for the communicator unless it is rank 0. */
+static int only_rank_0(struct launch *l)
+{
+    return launch_rank(l) == 0 ? sum(l) : launch_barrier(l);
+}
+
+/* All meet; after `sums` that all take part in, rank 0 alone waits for another. It tells the
+ * test so by `entered` and the bell. */
+static int rank_0_waits(struct launch *l, int sums, void (*others)(void))
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int64_t data = 0;
+
+    int r = meet(l, &comm, &stream);
+    for (int i = 0; i < sums && r == LAUNCH_OK; i++)
+        r = sum(l);
+    if (launch_rank(l) != 0) { /* whom the end may already meet in their last sum */
+        if (r != LAUNCH_OK)
+            return r;
+        others();
+        return launch_barrier(l);
+    }
+    CHECK(r == LAUNCH_OK);
+    ncclResult_t e = ncclAllReduce(&data, &data, 1, ncclInt64, ncclSum, comm, stream);
+    CHECK(e == (sums ? ncclSuccess : ncclInProgress));
+    atomic_store(&launch_device_slot(l)->entered, 1);
+    ring_bell(l);
+    r = launch_nccl_wait(l);
+    CHECK(r != LAUNCH_OK);
+    CHECK(launch_nccl_comm(l, &comm, &stream) == r); /* still not in this generation */
+    return r;
+}
+
+static void stay(void)
+{
+}
+
+static void die(void)
+{
+    raise(SIGKILL);
+}
+
+static int others_stay(struct launch *l)
+{
+    return rank_0_waits(l, 1, stay);
+}
+
+static int others_never_connect(struct launch *l)
+{
+    return rank_0_waits(l, 0, stay);
+}
+
+static int others_die(struct launch *l)
+{
+    return rank_0_waits(l, 1, die);
+}
+
+/* Sum, min, max and product of every type that the fake reduces. */
+static void check_reductions(struct launch *l, ncclComm_t comm, cudaStream_t stream)
+{
+    int n = launch_world_size(l), rank = launch_rank(l);
+    double want[] = {[ncclSum] = n * (n + 1) / 2, [ncclProd] = 1, [ncclMax] = n, [ncclMin] = 1};
+
+    for (int i = 2; i <= n; i++)
+        want[ncclProd] *= i;
+    for (ncclRedOp_t op = ncclSum; op <= ncclMin; op++) {
+        int32_t i32 = rank + 1;
+        int64_t i64 = rank + 1;
+        float f32 = (float)(rank + 1);
+        double f64 = rank + 1;
+        CHECK(ncclGroupStart() == ncclSuccess);
+        CHECK(ncclAllReduce(&i32, &i32, 1, ncclInt32, op, comm, stream) == ncclSuccess);
+        CHECK(ncclAllReduce(&i64, &i64, 1, ncclInt64, op, comm, stream) == ncclSuccess);
+        CHECK(ncclAllReduce(&f32, &f32, 1, ncclFloat, op, comm, stream) == ncclSuccess);
+        CHECK(ncclAllReduce(&f64, &f64, 1, ncclDouble, op, comm, stream) == ncclSuccess);
+        CHECK(launch_nccl_call(l, ncclGroupEnd()) == LAUNCH_OK);
+        CHECK(launch_nccl_wait(l) == LAUNCH_OK);
+        CHECK(i32 == want[op] && i64 == want[op] && (double)f32 == want[op] && f64 == want[op]);
+    }
+}
+
+static void check_moves(struct launch *l, ncclComm_t comm, cudaStream_t stream)
+{
+    int n = launch_world_size(l), rank = launch_rank(l);
+    size_t each = 30001; /* int32 elements */
+    int32_t *in = calloc((size_t)n * each, sizeof(*in)),
+            *out = calloc((size_t)n * each, sizeof(*out));
+    CHECK(in && out);
+
+    for (size_t i = 0; i < (size_t)n * each; i++)
+        in[i] = (int32_t)i * (rank + 1);
+    CHECK(launch_nccl_call(l, ncclBroadcast(in, out, each, ncclInt32, n - 1, comm, stream)) ==
+          LAUNCH_OK);
+    CHECK(launch_nccl_wait(l) == LAUNCH_OK);
+    for (size_t i = 0; i < each; i++)
+        CHECK(out[i] == (int32_t)i * n);
+
+    CHECK(launch_nccl_call(l, ncclAllGather(in, out, each, ncclInt32, comm, stream)) == LAUNCH_OK);
+    CHECK(launch_nccl_wait(l) == LAUNCH_OK);
+    for (size_t i = 0; i < (size_t)n * each; i++)
+        CHECK(out[i] == (int32_t)(i % each) * ((int32_t)(i / each) + 1));
+
+    CHECK(launch_nccl_call(l, ncclReduceScatter(in, out, each, ncclInt32, ncclSum, comm, stream)) ==
+          LAUNCH_OK);
+    CHECK(launch_nccl_wait(l) == LAUNCH_OK);
+    for (size_t i = 0; i < each; i++)
+        CHECK(out[i] == (int32_t)((size_t)rank * each + i) * (n * (n + 1) / 2));
+
+    /* Round the ring, all at once: without a group this would wait for ever. */
+    int next = (rank + 1) % n, before = (rank + n - 1) % n;
+    CHECK(ncclGroupStart() == ncclSuccess);
+    CHECK(ncclSend(in, each, ncclInt32, next, comm, stream) == ncclSuccess);
+    CHECK(ncclRecv(out, each, ncclInt32, before, comm, stream) == ncclSuccess);
+    CHECK(launch_nccl_call(l, ncclGroupEnd()) == LAUNCH_OK);
+    CHECK(launch_nccl_wait(l) == LAUNCH_OK);
+    for (size_t i = 0; i < each; i++)
+        CHECK(out[i] == (int32_t)i * (before + 1));
+    free(in);
+    free(out);
+}
+
+static int every_operation(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+
+    int r = meet(l, &comm, &stream);
+    if (r != LAUNCH_OK)
+        return r;
+    check_reductions(l, comm, stream);
+    check_moves(l, comm, stream);
+    return LAUNCH_OK;
+}
+
+/* The first sum is not waited for in any way but launch_nccl_wait(). */
+static int wait_only(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int64_t data = launch_rank(l);
+    int n = launch_world_size(l);
+
+    int r = meet(l, &comm, &stream);
+    CHECK(r == LAUNCH_OK);
+    CHECK(ncclAllReduce(&data, &data, 1, ncclInt64, ncclSum, comm, stream) == ncclInProgress);
+    r = launch_nccl_wait(l);
+    CHECK(r == LAUNCH_OK && data == n * (n - 1) / 2);
+    return r;
+}
+
+static int wrong_call(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int64_t data = 0;
+
+    int r = meet(l, &comm, &stream);
+    CHECK(r == LAUNCH_OK);
+    return launch_nccl_call(l, ncclBroadcast(&data, &data, 1, ncclInt64, 99, comm, stream));
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct launch *l);
+} JOBS[] = {
+    {"sum", sum},
+    {"two-sums", two_sums},
+    {"same-twice", same_twice},
+    {"wait-first", wait_first},
+    {"again-after-failure", again_after_failure},
+    {"only-rank-0", only_rank_0},
+    {"others-stay", others_stay},
+    {"others-never-connect", others_never_connect},
+    {"others-die", others_die},
+    {"wait-only", wait_only},
+    {"wrong-call", wrong_call},
+    {"every-operation", every_operation},
+};
+
+int main(int argc, char **argv)
+{
+    struct launch *l;
+
+    int r = launch_join(&l, 0);
+    if (r != LAUNCH_OK)
+        return 110 - r;
+    atomic_store(&launch_device_slot(l)->heartbeat, 1);
+    ring_bell(l);
+    for (size_t i = 0; i < ARRAY_LEN(JOBS); i++) {
+        if (argc == 2 && strcmp(argv[1], JOBS[i].name) == 0) {
+            r = JOBS[i].run(l);
+            launch_leave(l);
+            return -r;
+        }
+    }
+    return 120;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* The few NVML calls a GPU list needs, for machines without a driver. Handles are index + 1.
+ *
+ *   FAKE_GPUS=N         number of devices, 8 if unset, whatever CUDA_VISIBLE_DEVICES says
+ *   FAKE_GPU_NAME=text  model name of all of them
+ *   FAKE_NVML_FAIL=N    nvmlInit fails with that code (9: driver not loaded) */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BUS_FIRST 0x10 /* bus number of device 0, as in the fake CUDA runtime */
+
+/* NVML's numbers and layout. */
+enum nvml_return {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_DRIVER_NOT_LOADED = 9
+};
+
+typedef void *nvml_device;
+
+struct nvml_pci_info {
+    char bus_id_legacy[16];
+    unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+    char bus_id[32];
+};
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+const char *nvmlErrorString(int result);
+int nvmlDeviceGetCount_v2(unsigned *count);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device);
+int nvmlDeviceGetName(nvml_device device, char *name, unsigned size);
+int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned size);
+int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci);
+int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor);
+
+static unsigned count_devices(void)
+{
+    const char *gpus = getenv("FAKE_GPUS");
+    return gpus ? (unsigned)atoi(gpus) : 8;
+}
+
+static unsigned index_of(nvml_device device)
+{
+    return (unsigned)((uintptr_t)device - 1);
+}
+
+int nvmlInit_v2(void)
+{
+    const char *code = getenv("FAKE_NVML_FAIL");
+    return code ? atoi(code) : NVML_SUCCESS;
+}
+
+int nvmlShutdown(void)
+{
+    return NVML_SUCCESS;
+}
+
+const char *nvmlErrorString(int result)
+{
+    return result == NVML_SUCCESS                   ? "Success"
+           : result == NVML_ERROR_INVALID_ARGUMENT  ? "Invalid Argument"
+           : result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded"
+                                                    : "Unknown Error";
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = count_devices();
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
+{
+    if (index >= count_devices())
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *device = (nvml_device)(uintptr_t)(index + 1);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetName(nvml_device device, char *name, unsigned size)
+{
+    const char *text = getenv("FAKE_GPU_NAME");
+
+    (void)device;
+    snprintf(name, size, "%s", text ? text : "Fake GPU");
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned size)
+{
+    snprintf(uuid, size, "GPU-fa4e0000-0000-4000-8000-%012x", index_of(device));
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci)
+{
+    *pci = (struct nvml_pci_info){.bus = BUS_FIRST + index_of(device)};
+    snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "0000:%02X:00.0", pci->bus);
+    snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02X:00.0", pci->bus);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor)
+{
+    *minor = index_of(device);
+    return NVML_SUCCESS;
+}

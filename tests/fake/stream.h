@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* How the fake NCCL puts work on a stream of the fake CUDA runtime. Nothing else includes
+ * this. */
+#ifndef LAUNCH_FAKE_STREAM_H
+#define LAUNCH_FAKE_STREAM_H
+
+#include <cuda_runtime_api.h>
+
+#include <stdbool.h>
+
+/* Work on a stream; embedded in its owner's struct. */
+struct fake_work {
+    /* Goes on as far as it can without waiting; true when it is finished. */
+    bool (*progress)(struct fake_work *work);
+    /* Frees it: finished, or the stream was destroyed under it. */
+    void (*drop)(struct fake_work *work);
+    struct fake_work *next;
+};
+
+/* Appends to the stream, which owns the work from here on. */
+void fake_stream_push(cudaStream_t stream, struct fake_work *work);
+
+#endif

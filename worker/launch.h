@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* liblaunch: what a worker of `launch` can do. C99, no other header of ours, no dependency.
+ *
+ * A job is a program with
+ *     int launch_main(struct launch *l, int argc, char **argv);
+ * linked with -llaunch (which brings main()), or the same in a shared object (`launch ./job.so`), or any
+ * program that calls launch_join() itself. Started without `launch`, a job is rank 0 of 1.
+ *
+ * Threads: one thread at a time may use a struct launch, except where a function says "any thread".
+ *
+ * Results: every function that can fail returns an enum launch_result. LAUNCH_AGAIN and LAUNCH_STOP mean that
+ * the group has changed or shall end: leave the step, do not retry the call. launch_error() has the text. */
+#ifndef LAUNCH_H
+#define LAUNCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LAUNCH_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define LAUNCH_API __attribute__((visibility("default")))
+#else
+#define LAUNCH_API
+#endif
+
+struct launch; /* one membership in a group of workers */
+
+enum launch_result {
+    LAUNCH_OK = 0,
+    LAUNCH_AGAIN =
+        -1, /* a new generation began: give everything of the old one back and meet again */
+    LAUNCH_STOP = -2,    /* the launcher asks the job to end: save and return */
+    LAUNCH_TIMEOUT = -3, /* a deadline passed; launch_error() names the ranks that were missing */
+    LAUNCH_INVALID = -4, /* the call was wrong: bad argument, ranks that disagree, joined twice */
+    LAUNCH_FAILED = -5   /* the system, CUDA or NCCL failed */
+};
+
+enum launch_type { LAUNCH_INT32, LAUNCH_INT64, LAUNCH_FLOAT, LAUNCH_DOUBLE };
+enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
+
+/* The job's entry point, for programs that leave main() to liblaunch. The return value is the exit code
+ * (0..255); LAUNCH_OK is 0; any negative result becomes exit code 1, with launch_error() reported. */
+int launch_main(struct launch *l, int argc, char **argv);
+
+/* Becomes a member of the group and returns when all ranks have come, or when --rendezvous-timeout has passed.
+ * Call it from the main thread, once: the launcher's early notice of a death is tied to that thread.
+ * flags: 0 (reserved for consent to healing).
+ * *ret: the membership, to be given to launch_leave(); NULL on failure, and then the text is in launch_error(NULL).
+ * LAUNCH_TIMEOUT: some ranks never came. LAUNCH_INVALID: this process, or another one, has already
+ * joined as this rank. LAUNCH_STOP. LAUNCH_FAILED: no shared memory. */
+LAUNCH_API int launch_join(struct launch **ret, unsigned flags);
+
+/* Leaves the group; frees l and everything asked of it (communicator, stream). NULL is fine.
+ * Other ranks may still be running. */
+LAUNCH_API void launch_leave(struct launch *l);
+
+LAUNCH_API int launch_rank(const struct launch *l);
+LAUNCH_API int launch_world_size(const struct launch *l);
+LAUNCH_API int
+launch_local_rank(const struct launch *l); /* the true one, also when LOCAL_RANK is 0 for all */
+LAUNCH_API int launch_local_world_size(const struct launch *l);
+LAUNCH_API unsigned launch_generation(const struct launch *l); /* 1 at first; any thread */
+LAUNCH_API unsigned
+launch_restart_count(const struct launch *l); /* of the whole job, equal on all ranks */
+
+/* Ordinal for cudaSetDevice() or hipSetDevice(); -1: this job has no GPUs, work on the host. */
+LAUNCH_API int launch_device(const struct launch *l);
+
+/* Collectives over host memory, through shared memory. All ranks must make the same calls in the same order
+ * with the same sizes, else LAUNCH_INVALID on at least one of them, naming a rank that differs. A collective of a single
+ * generation: LAUNCH_AGAIN when another began, LAUNCH_STOP when the job shall end; the output is then undefined.
+ * in == out is allowed; other overlaps are not. Results are bitwise equal on all ranks (ranks are combined in order). */
+LAUNCH_API int launch_barrier(struct launch *l);
+LAUNCH_API int launch_broadcast(struct launch *l, void *data, size_t bytes, int root);
+/* in: bytes_each bytes; out: world size * bytes_each, in order of rank. In place: in == out + rank * bytes_each. */
+LAUNCH_API int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_each);
+LAUNCH_API int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
+                                 enum launch_type type, enum launch_op op);
+
+/* Tells the launcher that this rank has reached `step` (any number that grows): a store, no system call.
+ * Returns what launch_check() returns, so that it can head the loop. */
+LAUNCH_API int launch_step(struct launch *l, uint64_t step);
+
+/* LAUNCH_OK, LAUNCH_AGAIN or LAUNCH_STOP: may this generation go on? A load, no system call. Any thread. */
+LAUNCH_API int launch_check(const struct launch *l);
+
+/* Text of the last failure on this membership (l NULL: of launch_join), one line; "" if there was none.
+ * Valid until the next call on l. */
+LAUNCH_API const char *launch_error(const struct launch *l);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

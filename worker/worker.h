@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a membership, shared by worker.c (which owns it) and collective.c. Nobody else may
+ * include this: main.c, runner.c and the device backends use launch.h and device.h. */
+#ifndef LAUNCH_WORKER_WORKER_H
+#define LAUNCH_WORKER_WORKER_H
+
+#include "device.h"
+#include "launch.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* What comes from the board is copied here once, at launch_join(), after it was checked: a peer
+ * that scribbles over the head later changes nothing. */
+struct launch {
+    struct board board;
+    struct board_slot *slot; /* ours, in board */
+    int bell_fd; /* the process's own inheritance, not closed here; -1: nobody listens */
+    pid_t pid;   /* a forked child holds a copy of us that it must not use up */
+    bool locked; /* slot->lock is ours */
+    uint32_t rank, world_size, local_rank;
+    int32_t device;
+    uint32_t generation, restart_count, spin_ns;
+    uint32_t epoch;
+
+    /* collective.c's; all ranks count alike. */
+    uint32_t steps;    /* exchanges begun: the parity chooses the half of the data area */
+    uint32_t barriers; /* value of arrive[] that ends the present barrier */
+    bool disagreed; /* ranks made different calls: the counters may differ, nothing goes any more */
+
+    const struct device_ops *ops;
+    void *backend;
+    char error[ERR_TEXT_BYTES];
+};
+
+/* What launch_check() says, with a text for launch_error(). */
+MUST_CHECK int worker_verdict(struct launch *l);
+
+/* board_wait() for a member: LAUNCH_OK when *word is no longer `seen`, LAUNCH_TIMEOUT (without a
+ * text),
+ * LAUNCH_AGAIN or LAUNCH_STOP. Epoch changes that do not concern this generation are slept over. */
+MUST_CHECK int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t seen,
+                           uint64_t deadline_ns);
+
+/* Lists the ranks that have not joined l's generation: "3, 5", or the first eight "and 9 more".
+ * Returns how many there are; text is "" if none. */
+unsigned worker_missing(const struct launch *l, char *text, size_t size);
+
+/* Zeroes what collective.c keeps in l and in l's slot; before the other ranks can look. */
+void collective_reset(struct launch *l);
+
+#endif
