@@ -35,8 +35,8 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
 }
 
 /* The read end goes to the relay at once; the write end is the worker's. */
-static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind kind, int *ret_write,
-                     struct err *err)
+static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind kind,
+                     int *ret_write, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)

@@ -83,6 +83,8 @@ static int watch(pid_t agent)
          * reaped yet, so its pid is its own. */
         if (sig > 0 && info.si_code <= 0 && is_forwarded(sig))
             kill(agent, sig);
+        if (sig == SIGTSTP)
+            raise(SIGSTOP); /* so that a shell sees the job as stopped */
     }
 }
 

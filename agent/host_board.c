@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "host_board.h"
 
+#include "watch.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -21,7 +23,7 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
 
 void host_board_look(struct host_board *hb)
 {
-    for (uint32_t rank = 0; hb->polling && rank < hb->world_size; rank++) {
+    for (uint32_t rank = 0; hb->board.head && rank < hb->world_size; rank++) {
         enum stage stage = host_board_stage(hb, rank);
         if (stage == hb->seen[rank])
             continue;
@@ -30,11 +32,9 @@ void host_board_look(struct host_board *hb)
     }
 }
 
-static void on_bell(uv_poll_t *poll, int status, int events)
+static void on_bell(void *user)
 {
-    struct host_board *hb = CONTAINER_OF(poll, struct host_board, poll);
-    (void)status;
-    (void)events;
+    struct host_board *hb = user;
     eventfd_t count;
     if (eventfd_read(hb->bell, &count) == 0)
         host_board_look(hb);
@@ -75,14 +75,11 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
         rc = park(&hb->board.fd, err);
     if (rc == 0)
         rc = park(&hb->bell, err);
-    if (rc < 0) {
+    if (rc == 0 && !(hb->watch = watch_start(loop, hb->bell, on_bell, hb)))
+        rc = err_set_errno(err, -ENOMEM, "board: bell");
+    if (rc < 0)
         host_board_close(hb);
-        return rc;
-    }
-    uv_poll_init(loop, &hb->poll, hb->bell);
-    uv_poll_start(&hb->poll, UV_READABLE, on_bell);
-    hb->polling = true;
-    return 0;
+    return rc;
 }
 
 void host_board_release(struct host_board *hb)
@@ -99,22 +96,13 @@ void host_board_stop(struct host_board *hb, uint32_t why)
     board_bump_epoch(&hb->board);
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    struct host_board *hb = CONTAINER_OF((uv_poll_t *)handle, struct host_board, poll);
-    close_fd(&hb->bell);
-}
-
 void host_board_close(struct host_board *hb)
 {
     if (!hb->board.head)
         return;
+    watch_stop(&hb->watch);
     board_close(&hb->board);
+    close_fd(&hb->bell);
     free(hb->seen);
     hb->seen = NULL;
-    if (hb->polling)
-        uv_close((uv_handle_t *)&hb->poll, on_closed);
-    else
-        close_fd(&hb->bell);
-    hb->polling = false;
 }

@@ -9,22 +9,24 @@
 
 #include <uv.h>
 
+struct watch;
+
 struct host_board {
     struct board board;
-    int bell; /* owned eventfd; workers write it when their stage changes */
-    uv_poll_t poll;
-    bool polling;
+    int bell;            /* owned eventfd; workers write it when their stage changes */
+    struct watch *watch; /* owned; of the bell */
     uint32_t world_size, generation;
     uint8_t *seen; /* owned: enum stage last told to on_stage, one per rank */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void *user;
 };
 
-/* Makes board and bell and listens. hb: zeroed, or closed and its handle's close callback has run.
+/* Makes board and bell and listens. hb: zeroed or closed.
  * on_stage: once per rank and stage of this generation that was seen. Errors: as board_create(). */
-MUST_CHECK int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_config *config,
-                               void (*on_stage)(void *user, uint32_t rank, enum stage stage), void *user,
-                               struct err *err);
+MUST_CHECK int host_board_open(struct host_board *hb, uv_loop_t *loop,
+                               const struct board_config *config,
+                               void (*on_stage)(void *user, uint32_t rank, enum stage stage),
+                               void *user, struct err *err);
 
 /* Tells the waiting ranks that all have joined. */
 void host_board_release(struct host_board *hb);

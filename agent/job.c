@@ -5,6 +5,7 @@
 #include "log.h"
 #include "restart.h"
 #include "tree.h"
+#include "watch.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -33,8 +34,7 @@ struct job {
     uv_loop_t loop;
     uv_timer_t timer; /* the state's deadline; every change of state stops it */
     struct signals signals;
-    uv_poll_t guard_poll;
-    int guard_fd;
+    struct watch *guard_watch;
     int null_fd;
 
     enum job_state state;
@@ -44,10 +44,10 @@ struct job {
     bool stepping;
 
     uint32_t world_size;
-    struct rank *ranks;   /* owned, world_size */
-    bool *drained;        /* owned: the rank's output is read */
-    uint32_t unfinished;  /* ranks that live or whose output is not read yet */
-    uint32_t joined;      /* in this attempt */
+    struct rank *ranks;  /* owned, world_size */
+    bool *drained;       /* owned: the rank's output is read */
+    uint32_t unfinished; /* ranks that live or whose output is not read yet */
+    uint32_t joined;     /* in this attempt */
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
@@ -77,8 +77,8 @@ static void enter_run(struct job *job)
 }
 
 static void (*const enter[JOB_STATES_N])(struct job *job) = {
-    [JOB_LAUNCH] = enter_launch, [JOB_RUN] = enter_run,     [JOB_RENDEZVOUS] = enter_rendezvous,
-    [JOB_STOP] = enter_stop,     [JOB_KILL] = enter_kill,   [JOB_SWEEP] = enter_sweep,
+    [JOB_LAUNCH] = enter_launch, [JOB_RUN] = enter_run,         [JOB_RENDEZVOUS] = enter_rendezvous,
+    [JOB_STOP] = enter_stop,     [JOB_KILL] = enter_kill,       [JOB_SWEEP] = enter_sweep,
     [JOB_PURGE] = enter_purge,   [JOB_RESTART] = enter_restart, [JOB_DONE] = enter_done,
 };
 
@@ -87,12 +87,14 @@ static void job_step(struct job *job, enum job_event event)
 {
     unsigned next = lifecycle_next(job->state, event);
     if (next == JOB_BUG)
-        log_error("bug: event %s in state %s", lifecycle_event_name(event), lifecycle_state_name(job->state));
+        log_error("bug: event %s in state %s", lifecycle_event_name(event),
+                  lifecycle_state_name(job->state));
     if (next >= JOB_STATES_N)
         return;
     uint64_t now = clock_now_ns();
-    log_debug("job: %s -> %s (%s) after %.3f ms", lifecycle_state_name(job->state), lifecycle_state_name(next),
-              lifecycle_event_name(event), (double)(now - job->state_since_ns) / NS_PER_MS);
+    log_debug("job: %s -> %s (%s) after %.3f ms", lifecycle_state_name(job->state),
+              lifecycle_state_name(next), lifecycle_event_name(event),
+              (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
     job->state = (enum job_state)next;
     job->state_since_ns = now;
@@ -144,7 +146,8 @@ static void on_rank_drained(void *user, unsigned rank)
 static void reap_adopted(struct job *job);
 
 /* Writes down the first failure of the attempt; later ones are only its consequences. */
-static void note_failure(struct job *job, const struct rank *rank, enum reason reason, int exit_code)
+static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
+                         int exit_code)
 {
     struct failure *f = &job->failure;
     if (f->happened || job->stop_signal)
@@ -307,12 +310,10 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
     }
 }
 
-static void on_guard_gone(uv_poll_t *poll, int status, int events)
+static void on_guard_gone(void *user)
 {
-    struct job *job = poll->data;
-    (void)status;
-    (void)events;
-    uv_poll_stop(poll);
+    struct job *job = user;
+    watch_stop(&job->guard_watch);
     log_error("the guard process was killed; ending the job");
     job->stop_signal = SIGKILL;
     job_post(job, EVENT_NOW);
@@ -353,7 +354,8 @@ static void enter_launch(struct job *job)
         job_post(job, EVENT_SPAWNED);
         return;
     }
-    job->failure = (struct failure){.happened = true, .reason = REASON_SPAWN, .exit_code = EXIT_CODE_OURS};
+    job->failure =
+        (struct failure){.happened = true, .reason = REASON_SPAWN, .exit_code = EXIT_CODE_OURS};
     snprintf(job->failure.what, sizeof job->failure.what, "%s", err.text);
     job_post(job, EVENT_SPAWN_FAILED);
 }
@@ -392,9 +394,11 @@ static void note_rendezvous_timeout(struct job *job)
     char list[128] = "";
     uint32_t missing = list_missing(job, list, sizeof list);
     struct failure *f = &job->failure;
-    *f = (struct failure){.happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
+    *f = (struct failure){
+        .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
     snprintf(f->what, sizeof f->what,
-             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); %u of %u did",
+             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); "
+             "%u of %u did",
              missing == 1 ? "" : "s", list, (double)job->config->spec->rendezvous_timeout_ms / 1000,
              job->world_size - missing, job->world_size);
 }
@@ -494,14 +498,17 @@ static void report(struct job *job, bool again)
     const struct failure *f = &job->failure;
     char next[160];
     if (again)
-        snprintf(next, sizeof next, "starting all %u ranks again (restart %u of %u) in %g s", job->world_size,
-                 job->restarts + 1, job->config->spec->max_restarts, (double)job->verdict.after_ms / 1000);
+        snprintf(next, sizeof next, "starting all %u ranks again (restart %u of %u) in %g s",
+                 job->world_size, job->restarts + 1, job->config->spec->max_restarts,
+                 (double)job->verdict.after_ms / 1000);
     else
         snprintf(next, sizeof next, "exit code %d; %s", job->exit_code, job->verdict.why);
+    bool tell_next = again || f->has_rank;
     size_t tail_n = 0, n = 0;
     const char *tail = job->relay && f->has_rank ? relay_tail(job->relay, f->rank, &tail_n) : NULL;
     uint32_t others = job->stopped;
-    char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n, next, &n);
+    char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n,
+                             tell_next ? next : NULL, &n);
     if (job->relay)
         relay_flush(job->relay, FLUSH_MS);
     if (text)
@@ -548,7 +555,7 @@ static void enter_done(struct job *job)
 
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
-    *job = (struct job){.config = config, .guard_fd = -1, .null_fd = -1, .world_size = config->plan->world_size};
+    *job = (struct job){.config = config, .null_fd = -1, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
     job->state_since_ns = clock_now_ns();
     int rc = uv_loop_init(&job->loop);
@@ -575,16 +582,15 @@ static int open_streams(struct job *job, struct err *err)
         return err_set_errno(err, -errno, "/dev/null");
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
-    return relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO, &callbacks,
-                        err);
+    return relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
+                        &callbacks, err);
 }
 
 static int start_listening(struct job *job, int guard_pidfd, struct err *err)
 {
-    job->guard_fd = guard_pidfd;
-    uv_poll_init(&job->loop, &job->guard_poll, guard_pidfd);
-    job->guard_poll.data = job;
-    uv_poll_start(&job->guard_poll, UV_READABLE, on_guard_gone);
+    job->guard_watch = watch_start(&job->loop, guard_pidfd, on_guard_gone, job);
+    if (!job->guard_watch)
+        return err_set_errno(err, -ENOMEM, "guard");
     return signals_start(&job->signals, &job->loop, on_signal, job, err);
 }
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 static const char *const state_names[JOB_STATES_N] = {
-    [JOB_LAUNCH] = "LAUNCH", [JOB_RUN] = "RUN",     [JOB_RENDEZVOUS] = "RENDEZVOUS",
-    [JOB_STOP] = "STOP",     [JOB_KILL] = "KILL",   [JOB_SWEEP] = "SWEEP",
+    [JOB_LAUNCH] = "LAUNCH", [JOB_RUN] = "RUN",         [JOB_RENDEZVOUS] = "RENDEZVOUS",
+    [JOB_STOP] = "STOP",     [JOB_KILL] = "KILL",       [JOB_SWEEP] = "SWEEP",
     [JOB_PURGE] = "PURGE",   [JOB_RESTART] = "RESTART", [JOB_DONE] = "DONE",
 };
 
@@ -24,46 +24,87 @@ struct edge {
     bool known;
     uint8_t next;
 };
-#define TO(state) {true, JOB_##state}
-#define STAYS {true, JOB_STAYS}
+#define TO(state)                                                                                  \
+    {                                                                                              \
+        true, JOB_##state                                                                          \
+    }
+#define STAYS                                                                                      \
+    {                                                                                              \
+        true, JOB_STAYS                                                                            \
+    }
 
 static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
-    [JOB_LAUNCH] = {
-        [EVENT_SPAWNED] = TO(RUN), [EVENT_SPAWN_FAILED] = TO(STOP), [EVENT_STOP] = TO(STOP),
-        [EVENT_NOW] = TO(KILL),
-    },
-    [JOB_RUN] = {
-        [EVENT_JOINING] = TO(RENDEZVOUS), [EVENT_JOINED] = STAYS, [EVENT_RANK_LOST] = TO(STOP),
-        [EVENT_ENDED] = TO(SWEEP), [EVENT_STOP] = TO(STOP), [EVENT_NOW] = TO(KILL),
-    },
-    [JOB_RENDEZVOUS] = {
-        [EVENT_JOINED] = TO(RUN), [EVENT_RANK_LOST] = TO(STOP), [EVENT_DEADLINE] = TO(STOP),
-        [EVENT_STOP] = TO(STOP), [EVENT_NOW] = TO(KILL),
-    },
-    [JOB_STOP] = {
-        [EVENT_JOINING] = STAYS, [EVENT_JOINED] = STAYS, [EVENT_RANK_LOST] = STAYS,
-        [EVENT_STOP] = STAYS, [EVENT_NOW] = TO(KILL), [EVENT_DEADLINE] = TO(KILL),
-        [EVENT_ENDED] = TO(SWEEP),
-    },
-    [JOB_KILL] = {
-        [EVENT_JOINING] = STAYS, [EVENT_JOINED] = STAYS, [EVENT_RANK_LOST] = STAYS,
-        [EVENT_STOP] = STAYS, [EVENT_NOW] = STAYS, [EVENT_DEADLINE] = TO(DONE),
-        [EVENT_ENDED] = TO(SWEEP),
-    },
-    [JOB_SWEEP] = {
-        [EVENT_STOP] = TO(PURGE), [EVENT_NOW] = TO(PURGE), [EVENT_DEADLINE] = TO(PURGE),
-        [EVENT_RETRY] = TO(RESTART), [EVENT_GIVE_UP] = TO(DONE),
-    },
-    [JOB_PURGE] = {
-        [EVENT_STOP] = STAYS, [EVENT_NOW] = STAYS, [EVENT_DEADLINE] = TO(DONE),
-        [EVENT_RETRY] = TO(RESTART), [EVENT_GIVE_UP] = TO(DONE),
-    },
-    [JOB_RESTART] = {
-        [EVENT_DEADLINE] = TO(LAUNCH), [EVENT_STOP] = TO(DONE), [EVENT_NOW] = TO(DONE),
-    },
-    [JOB_DONE] = {
-        [EVENT_STOP] = STAYS, [EVENT_NOW] = STAYS,
-    },
+    [JOB_LAUNCH] =
+        {
+            [EVENT_SPAWNED] = TO(RUN),
+            [EVENT_SPAWN_FAILED] = TO(STOP),
+            [EVENT_STOP] = TO(STOP),
+            [EVENT_NOW] = TO(KILL),
+        },
+    [JOB_RUN] =
+        {
+            [EVENT_JOINING] = TO(RENDEZVOUS),
+            [EVENT_JOINED] = STAYS,
+            [EVENT_RANK_LOST] = TO(STOP),
+            [EVENT_ENDED] = TO(SWEEP),
+            [EVENT_STOP] = TO(STOP),
+            [EVENT_NOW] = TO(KILL),
+        },
+    [JOB_RENDEZVOUS] =
+        {
+            [EVENT_JOINED] = TO(RUN),
+            [EVENT_RANK_LOST] = TO(STOP),
+            [EVENT_DEADLINE] = TO(STOP),
+            [EVENT_STOP] = TO(STOP),
+            [EVENT_NOW] = TO(KILL),
+        },
+    [JOB_STOP] =
+        {
+            [EVENT_JOINING] = STAYS,
+            [EVENT_JOINED] = STAYS,
+            [EVENT_RANK_LOST] = STAYS,
+            [EVENT_STOP] = STAYS,
+            [EVENT_NOW] = TO(KILL),
+            [EVENT_DEADLINE] = TO(KILL),
+            [EVENT_ENDED] = TO(SWEEP),
+        },
+    [JOB_KILL] =
+        {
+            [EVENT_JOINING] = STAYS,
+            [EVENT_JOINED] = STAYS,
+            [EVENT_RANK_LOST] = STAYS,
+            [EVENT_STOP] = STAYS,
+            [EVENT_NOW] = STAYS,
+            [EVENT_DEADLINE] = TO(DONE),
+            [EVENT_ENDED] = TO(SWEEP),
+        },
+    [JOB_SWEEP] =
+        {
+            [EVENT_STOP] = TO(PURGE),
+            [EVENT_NOW] = TO(PURGE),
+            [EVENT_DEADLINE] = TO(PURGE),
+            [EVENT_RETRY] = TO(RESTART),
+            [EVENT_GIVE_UP] = TO(DONE),
+        },
+    [JOB_PURGE] =
+        {
+            [EVENT_STOP] = STAYS,
+            [EVENT_NOW] = STAYS,
+            [EVENT_DEADLINE] = TO(DONE),
+            [EVENT_RETRY] = TO(RESTART),
+            [EVENT_GIVE_UP] = TO(DONE),
+        },
+    [JOB_RESTART] =
+        {
+            [EVENT_DEADLINE] = TO(LAUNCH),
+            [EVENT_STOP] = TO(DONE),
+            [EVENT_NOW] = TO(DONE),
+        },
+    [JOB_DONE] =
+        {
+            [EVENT_STOP] = STAYS,
+            [EVENT_NOW] = STAYS,
+        },
 };
 
 unsigned lifecycle_next(enum job_state state, enum job_event event)

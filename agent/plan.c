@@ -8,14 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static int no_gpu(const struct plan *plan, const char *variable, const char *visible, struct err *err)
+static int no_gpu(const struct plan *plan, const char *variable, const char *visible,
+                  struct err *err)
 {
     const char *advice = "--nproc-per-node=auto takes CPUs then";
     if (plan->gpus.n == 0)
-        return err_set(err, -EINVAL, "--nproc-per-node=gpu: this machine has no GPU that this process may use; %s",
-                       advice);
-    return err_set(err, -EINVAL, "--nproc-per-node=gpu: %s='%.40s' leaves none of the %u GPUs; %s", variable,
-                   visible ? visible : "", plan->gpus.n, advice);
+        return err_set(
+            err, -EINVAL,
+            "--nproc-per-node=gpu: this machine has no GPU that this process may use; %s", advice);
+    return err_set(err, -EINVAL, "--nproc-per-node=gpu: %s='%.40s' leaves none of the %u GPUs; %s",
+                   variable, visible ? visible : "", plan->gpus.n, advice);
 }
 
 static int count_workers(struct plan *plan, const struct job_spec *spec, const char *variable,
@@ -47,11 +49,14 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
 {
     unsigned gpus = plan->gpu_set.n;
     if (spec->share_gpus && gpus == 0)
-        snprintf(plan->warning, sizeof plan->warning, "--share-gpus: there is no GPU to share; the job runs on the host");
+        snprintf(plan->warning, sizeof plan->warning,
+                 "--share-gpus: there is no GPU to share; the job runs on the host");
     if (!spec->share_gpus && spec->gpu_visibility == GPU_VISIBILITY_RANK && gpus > 0 &&
         plan->world_size > gpus)
-        return err_set(err, -EINVAL, "--gpu-visibility=rank: %u workers can't have a GPU each of %u; "
-                       "--share-gpus lets several work on one", plan->world_size, gpus);
+        return err_set(err, -EINVAL,
+                       "--gpu-visibility=rank: %u workers can't have a GPU each of %u; "
+                       "--share-gpus lets several work on one",
+                       plan->world_size, gpus);
     return 0;
 }
 
@@ -71,8 +76,9 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     if (rc < 0)
         return rc;
     if (plan->gpu_set.stopped_at[0] && strcmp(plan->gpu_set.stopped_at, "-1") != 0)
-        snprintf(plan->warning, sizeof plan->warning, "%s: '%s' names no GPU here; it and what follows are not used",
-                 variable, plan->gpu_set.stopped_at);
+        snprintf(plan->warning, sizeof plan->warning,
+                 "%s: '%s' names no GPU here; it and what follows are not used", variable,
+                 plan->gpu_set.stopped_at);
     rc = count_workers(plan, spec, variable, visible, err);
     return rc < 0 ? rc : check_gpus(plan, spec, err);
 }

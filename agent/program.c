@@ -78,8 +78,10 @@ static int check_interpreter(const char *name, char *line, struct err *err)
     size_t n = strlen(word);
     if (n > 0 && word[n - 1] == '\r') {
         word[n - 1] = '\0';
-        return err_set(err, rc, "'%s' names the interpreter '%s\\r': its #! line ends in a carriage return "
-                       "(DOS line ends; dos2unix helps)", name, word);
+        return err_set(err, rc,
+                       "'%s' names the interpreter '%s\\r': its #! line ends in a carriage return "
+                       "(DOS line ends; dos2unix helps)",
+                       name, word);
     }
     return err_set_errno(err, rc, "'%s' names the interpreter '%s' in its #! line", name, word);
 }
@@ -129,8 +131,10 @@ static int find_runner(char **ret_path, struct err *err)
             return *ret_path ? 0 : err_set_errno(err, -ENOMEM, "launch-run");
         }
     }
-    return err_set(err, -ENOENT, "launch-run, which runs shared objects, is neither in %s nor in "
-                   "%s/../libexec/launch", self, self);
+    return err_set(err, -ENOENT,
+                   "launch-run, which runs shared objects, is neither in %s nor in "
+                   "%s/../libexec/launch",
+                   self, self);
 }
 
 /* argv as it is, or with a helper in front: helper path argv[1..]. */

@@ -5,6 +5,7 @@
 #include "program.h"
 #include "signals.h"
 #include "tree.h"
+#include "watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,19 +17,11 @@ void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, st
     *rank = (struct rank){.index = index, .pidfd = -1, .on_exit = on_exit, .user = user};
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    struct rank *rank = CONTAINER_OF((uv_poll_t *)handle, struct rank, poll);
-    rank->poll_closing = false;
-}
-
 /* The pidfd leaves epoll before it is closed: a forked sibling that has not exec'ed yet holds a copy, and the
  * kernel would go on reporting it. */
 static void drop_pidfd(struct rank *rank)
 {
-    uv_poll_stop(&rank->poll);
-    rank->poll_closing = true;
-    uv_close((uv_handle_t *)&rank->poll, on_closed);
+    watch_stop(&rank->watch);
     close_fd(&rank->pidfd);
 }
 
@@ -48,11 +41,9 @@ static void record_end(struct rank *rank, const siginfo_t *info, struct spawn_re
         rank->reason = rank->stopped_by_us ? REASON_STOPPED : REASON_EXIT;
 }
 
-static void on_exit_news(uv_poll_t *poll, int status, int events)
+static void on_exit_news(void *user)
 {
-    struct rank *rank = CONTAINER_OF(poll, struct rank, poll);
-    (void)status;
-    (void)events;
+    struct rank *rank = user;
     siginfo_t info = {0};
     if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
         return;
@@ -81,8 +72,14 @@ int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
     if (rc < 0)
         return rc;
     rank->last_pid = rank->pid;
-    uv_poll_init(loop, &rank->poll, rank->pidfd);
-    uv_poll_start(&rank->poll, UV_READABLE, on_exit_news);
+    rank->watch = watch_start(loop, rank->pidfd, on_exit_news, rank);
+    if (!rank->watch) {
+        kill(rank->pid, SIGKILL);
+        waitid(P_PIDFD, (id_t)rank->pidfd, &(siginfo_t){0}, WEXITED);
+        close_fd(&rank->pidfd);
+        rank->pid = 0;
+        return err_set_errno(err, -ENOMEM, "pidfd");
+    }
     return 0;
 }
 

@@ -11,23 +11,24 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct watch;
+
 struct rank {
     uint32_t index;
-    pid_t pid; /* 0: no process, or reaped */
-    pid_t last_pid; /* of this attempt, for messages */
-    int pidfd; /* owned; -1 without a process */
+    pid_t pid;                 /* 0: no process, or reaped */
+    pid_t last_pid;            /* of this attempt, for messages */
+    int pidfd;                 /* owned; -1 without a process */
     struct spawn_group *group; /* borrowed: the attempt it belongs to */
-    uv_poll_t poll;
-    bool poll_closing; /* the handle's close callback is still to come */
+    struct watch *watch;       /* owned; of the pidfd */
 
     /* How it ended; valid once `ended`. */
     bool ended;
-    bool signalled;        /* by a signal: `code` is its number, else the exit code */
+    bool signalled; /* by a signal: `code` is its number, else the exit code */
     int code;
-    bool core;             /* it left a core dump */
+    bool core; /* it left a core dump */
     enum reason reason;
     struct spawn_record spawn; /* with REASON_SPAWN: what could not be done */
-    bool stopped_by_us;    /* we had sent SIGTERM or SIGKILL before it ended */
+    bool stopped_by_us;        /* we had sent SIGTERM or SIGKILL before it ended */
     uint64_t started_ns, ended_ns;
 
     void (*on_exit)(void *user, struct rank *rank); /* once, after reaping; `ended` is set */

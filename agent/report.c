@@ -50,16 +50,17 @@ static void put_tail(FILE *out, const char *tail, size_t n)
     }
 }
 
-char *report_text(const struct failure *f, const char *program, uint32_t world_size, uint32_t stopped,
-                  const char *tail, size_t tail_n, const char *next, size_t *ret_n)
+char *report_text(const struct failure *f, const char *program, uint32_t world_size,
+                  uint32_t stopped, const char *tail, size_t tail_n, const char *next,
+                  size_t *ret_n)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, ret_n);
     if (!out)
         return NULL;
     if (f->has_rank)
-        fprintf(out, "launch: %s: rank %u of %u failed first: it %s (pid %d, after %.1f s)\n", program, f->rank,
-                world_size, f->what, (int)f->pid, f->after_s);
+        fprintf(out, "launch: %s: rank %u of %u failed first: it %s (pid %d, after %.1f s)\n",
+                program, f->rank, world_size, f->what, (int)f->pid, f->after_s);
     else
         fprintf(out, "launch: %s: %s\n", program, f->what);
     if (f->error[0])
@@ -67,8 +68,8 @@ char *report_text(const struct failure *f, const char *program, uint32_t world_s
     if (tail && tail_n)
         put_tail(out, tail, tail_n);
     if (stopped)
-        fprintf(out, "launch:   the other %u rank%s still running %s ended because of it\n", stopped,
-                stopped == 1 ? "" : "s", stopped == 1 ? "was" : "were");
+        fprintf(out, "launch:   the other %u rank%s still running %s ended because of it\n",
+                stopped, stopped == 1 ? "" : "s", stopped == 1 ? "was" : "were");
     if (next)
         fprintf(out, "launch:   %s\n", next);
     if (fclose(out) != 0) {

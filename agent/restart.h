@@ -13,10 +13,11 @@ struct restart_policy {
 };
 
 struct restart_history {
-    uint32_t restarts;     /* made so far */
-    enum reason reason;    /* why the first failing rank of the last attempt failed */
-    uint32_t same_in_row;  /* attempts in a row, this one included, that ended with this same failure */
-    bool stop_requested;   /* by a signal from outside */
+    uint32_t restarts;  /* made so far */
+    enum reason reason; /* why the first failing rank of the last attempt failed */
+    uint32_t
+        same_in_row; /* attempts in a row, this one included, that ended with this same failure */
+    bool stop_requested; /* by a signal from outside */
 };
 
 struct restart_verdict {

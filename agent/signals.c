@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "signals.h"
 
+#include "watch.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_readable(void *user)
 {
-    struct signals *s = CONTAINER_OF(poll, struct signals, poll);
-    (void)status;
-    (void)events;
+    struct signals *s = user;
     struct signalfd_siginfo info;
-    while (s->fd >= 0 && read(s->fd, &info, sizeof info) == (ssize_t)sizeof info)
+    while (s->watch && read(s->fd, &info, sizeof info) == (ssize_t)sizeof info)
         s->on_signal(s->user, &info);
 }
 
@@ -24,21 +24,18 @@ int signals_start(struct signals *s, uv_loop_t *loop,
     s->fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->fd < 0)
         return err_set_errno(err, -errno, "signalfd");
-    uv_poll_init(loop, &s->poll, s->fd);
-    uv_poll_start(&s->poll, UV_READABLE, on_readable);
+    s->watch = watch_start(loop, s->fd, on_readable, s);
+    if (!s->watch) {
+        close_fd(&s->fd);
+        return err_set_errno(err, -ENOMEM, "signalfd");
+    }
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct signals *s = CONTAINER_OF((uv_poll_t *)handle, struct signals, poll);
-    close_fd(&s->fd);
 }
 
 void signals_stop(struct signals *s)
 {
-    if (s->fd >= 0 && !uv_is_closing((uv_handle_t *)&s->poll))
-        uv_close((uv_handle_t *)&s->poll, on_closed);
+    watch_stop(&s->watch);
+    close_fd(&s->fd);
 }
 
 void signals_ignore(int sig)

@@ -9,15 +9,16 @@
 #include <sys/signalfd.h>
 #include <uv.h>
 
+struct watch;
+
 struct signals {
-    int fd;
-    uv_poll_t poll;
+    int fd;              /* owned */
+    struct watch *watch; /* owned */
     void (*on_signal)(void *user, const struct signalfd_siginfo *info);
     void *user;
 };
 
-/* Starts delivering. Every signal must already be blocked in this process. s must outlive the loop's
- * last turn after signals_stop(). */
+/* Starts delivering. Every signal must already be blocked in this process. */
 MUST_CHECK int signals_start(struct signals *s, uv_loop_t *loop,
                              void (*on_signal)(void *user, const struct signalfd_siginfo *info),
                              void *user, struct err *err);

@@ -66,7 +66,8 @@ int spawn_reserve_descriptors(unsigned n, struct err *err)
 int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err)
 {
     size_t bytes = sizeof(struct spawn_group) + n * sizeof(struct spawn_record);
-    struct spawn_group *group = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct spawn_group *group =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (group == MAP_FAILED)
         return err_set_errno(err, -errno, "memory for %u workers", n);
     group->n = n;
@@ -190,7 +191,8 @@ static int explain_fork(int error, struct err *err)
         return err_set(err, -error, "fork: too many processes (ulimit -u is %llu for this user)",
                        (unsigned long long)limit.rlim_cur);
     if (error == EAGAIN)
-        return err_set(err, -error, "fork: too many processes (pids limit of the cgroup, or kernel.pid_max)");
+        return err_set(err, -error,
+                       "fork: too many processes (pids limit of the cgroup, or kernel.pid_max)");
     if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
         return err_set(err, -error, "fork: too many open files (ulimit -Hn is %llu)",
                        (unsigned long long)limit.rlim_max);

@@ -14,12 +14,7 @@
 #include <sys/types.h>
 
 /* Where between fork and exec a child failed. */
-enum spawn_stage {
-    SPAWN_OK,
-    SPAWN_STDIO,
-    SPAWN_EXEC,
-    SPAWN_STAGES_N
-};
+enum spawn_stage { SPAWN_OK, SPAWN_STDIO, SPAWN_EXEC, SPAWN_STAGES_N };
 
 struct spawn_record {
     uint32_t stage; /* enum spawn_stage */
@@ -62,8 +57,9 @@ struct spawn_request {
  * this process dies, signal mask, SIGPIPE and RLIMIT_NOFILE as inherited, no other descriptor than 0, 1, 2 and keep_fd.
  * *ret_pidfd: owned by the caller, close-on-exec. Errors: -EAGAIN (RLIMIT_NPROC, pids cgroup), -ENOMEM, -EMFILE; text says
  * which limit. */
-MUST_CHECK int spawn_start(struct spawn_group *group, unsigned index, const struct spawn_request *request,
-                           pid_t *ret_pid, int *ret_pidfd, struct err *err);
+MUST_CHECK int spawn_start(struct spawn_group *group, unsigned index,
+                           const struct spawn_request *request, pid_t *ret_pid, int *ret_pidfd,
+                           struct err *err);
 
 /* Lets all go. */
 void spawn_open_gate(struct spawn_group *group);

@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 
 #define CHILDREN_BYTES 4096
-#define MAX_DEPTH 32 /* a process chain below a worker; deeper ones are reached after re-parenting */
+#define MAX_DEPTH                                                                                  \
+    32 /* a process chain below a worker; deeper ones are reached after re-parenting */
 
 typedef void visit_fn(void *user, pid_t pid);
 

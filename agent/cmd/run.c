@@ -34,7 +34,8 @@ static int name_run(struct job_spec *spec, struct err *err)
 }
 
 /* All that can be found wrong is found here, before anything is started. */
-static int prepare(struct job_spec *spec, struct plan *plan, struct program *program, struct err *err)
+static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
+                   struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
     if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/* See stream.h. Whole lines, turns and back-pressure. Must never know processes, nor when a rank
+ * is over. */
+#include "stream.h"
+
+#include <string.h>
+
+#define READS_PER_WAKE 4 /* of a stream that fills every chunk, before the others' turn */
+#define ORPHANED_MAX (8 * RELAY_LINE_MAX) /* held for streams whose worker is gone, all together */
+
+/* ---- what is held back ---- */
+
+static void hold(struct stream *s, const char *data, size_t n)
+{
+    if (n == 0)
+        return;
+    if (s->held_at) {
+        memmove(s->held, s->held + s->held_at, s->n_held);
+        s->held_at = 0;
+    }
+    if (s->n_held + n > s->held_bytes) {
+        size_t bytes = s->held_bytes ? s->held_bytes : 256;
+        while (bytes < s->n_held + n)
+            bytes *= 2;
+        char *grown = realloc(s->held, bytes);
+        if (!grown) {
+            s->set->dropped += n;
+            return;
+        }
+        s->held = grown;
+        s->held_bytes = bytes;
+    }
+    memcpy(s->held + s->n_held, data, n);
+    s->n_held += n;
+}
+
+static void unhold(struct stream *s, size_t n)
+{
+    s->held_at += n;
+    s->n_held -= n;
+    if (s->n_held)
+        return;
+    free(s->held);
+    s->held = NULL;
+    s->held_at = s->held_bytes = 0;
+}
+
+/* ---- the line of streams in front of a sink ---- */
+
+static void line_up_first(struct stream *s)
+{
+    struct sink *k = s->sink;
+    s->in_line = true;
+    s->next_in_line = k->first;
+    k->first = s;
+    k->last = k->last ? k->last : s;
+}
+
+static void line_up(struct stream *s)
+{
+    struct sink *k = s->sink;
+    if (s->in_line)
+        return;
+    if (k->owner == s || !k->first) {
+        line_up_first(s);
+        return;
+    }
+    s->in_line = true;
+    s->next_in_line = NULL;
+    k->last->next_in_line = s;
+    k->last = s;
+}
+
+static struct stream *leave_line(struct sink *k)
+{
+    struct stream *s = k->first;
+    k->first = s->next_in_line;
+    if (!k->first)
+        k->last = NULL;
+    s->in_line = false;
+    return s;
+}
+
+void sink_disown(struct sink *k)
+{
+    if (k->owner)
+        k->owner->overlong = k->owner->has_cr = false;
+    k->owner = NULL;
+}
+
+/* ---- life of a stream ---- */
+
+static void free_if_over(struct stream *s)
+{
+    if (s->fd >= 0 || s->n_held || s->in_line)
+        return;
+    if (s->sink->owner == s)
+        sink_disown(s->sink);
+    if (!s->poll_closed)
+        return;
+    struct stream_set *set = s->set;
+    if (s->next)
+        s->next->prev = s->prev;
+    *(s->prev ? &s->prev->next : &set->first) = s->next;
+    free(s);
+    set->on_freed(set);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct stream *s = CONTAINER_OF(handle, struct stream, poll);
+    s->poll_closed = true;
+    free_if_over(s);
+}
+
+/* No more will be read; what is held goes out in its turn. */
+static void stream_end(struct stream *s)
+{
+    uv_close((uv_handle_t *)&s->poll, on_poll_closed);
+    close_fd(&s->fd);
+    s->polling = false;
+    deadline_clear(&s->set->alarm, &s->idle);
+    s->set->on_end(s);
+    if (s->n_held)
+        line_up(s);
+}
+
+/* Reads a chunk. 0: nothing there now, or the stream is at its end. */
+static size_t stream_read(struct stream *s)
+{
+    size_t room = RELAY_LINE_MAX - (s->n_held < RELAY_LINE_MAX ? s->n_held : RELAY_LINE_MAX);
+    if (s->fd < 0 || room == 0)
+        return 0;
+    ssize_t n;
+    do
+        n = read(s->fd, s->set->chunk, room < RELAY_CHUNK_BYTES ? room : RELAY_CHUNK_BYTES);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (n <= 0) { /* a terminal's end is EIO */
+        stream_end(s);
+        return 0;
+    }
+    s->set->on_data(s, s->set->chunk, (size_t)n);
+    return (size_t)n;
+}
+
+/* ---- writing ---- */
+
+/* How much of the data may go out: whole lines, or all when the line is open already. */
+static size_t due_in(const struct stream *s, const char *data, size_t n)
+{
+    if (s->fd < 0 || s->set->flushing)
+        return n;
+    const char *newline = memrchr(data, '\n', n);
+    if (newline)
+        return (size_t)(newline + 1 - data);
+    return s->sink->owner == s || s->n_held >= RELAY_LINE_MAX ? n : 0;
+}
+
+/* Follows the open line of a stream through bytes that were written. */
+static void look_for_cr(struct stream *s, const char *data, size_t n)
+{
+    const char *newline = memrchr(data, '\n', n);
+    if (newline) {
+        s->has_cr = false;
+        n -= (size_t)(newline + 1 - data);
+        data = newline + 1;
+    }
+    s->has_cr |= n && memchr(data, '\r', n) != NULL;
+}
+
+static void note_written(struct stream *s, const struct iovec parts[2], size_t written)
+{
+    struct sink *k = s->sink;
+    size_t first = written < parts[0].iov_len ? written : parts[0].iov_len;
+    size_t second = written - first;
+    const char *a = parts[0].iov_base, *b = parts[1].iov_base;
+    k->open_line = (second ? b[second - 1] : a[first - 1]) != '\n';
+    if (!k->open_line) {
+        if (k->owner == s)
+            sink_disown(k);
+        return;
+    }
+    k->owner = s;
+    if (first)
+        look_for_cr(s, a, first);
+    if (second)
+        look_for_cr(s, b, second);
+    if (s->overlong)
+        deadline_clear(&s->set->alarm, &k->hold); /* it moves: the wait starts anew */
+}
+
+/* Writes the first from_held bytes of what is held, then fresh data; returns how much of the
+ * fresh is done with. Prefixes and log files, once there are any, belong here: every line passes
+ * in its order. */
+static size_t stream_write(struct stream *s, size_t from_held, char *fresh, size_t from_fresh)
+{
+    struct sink *k = s->sink;
+    bool end_line = k->open_line && k->owner != s;
+    struct iovec iov[3] = {
+        {.iov_base = (char *)"\n", .iov_len = end_line},
+        {.iov_base = s->held ? s->held + s->held_at : NULL, .iov_len = from_held},
+        {.iov_base = fresh, .iov_len = from_fresh},
+    };
+    size_t written = outlet_write(&k->outlet, iov, 3);
+    if (end_line && written) {
+        written--;
+        k->open_line = false;
+    }
+    if (written) {
+        s->impatient = false;
+        note_written(s, iov + 1, written);
+    }
+    if (k->outlet.error) {
+        sink_disown(k);
+        k->open_line = false;
+        if (!k->is_gone)
+            deadline_in(&s->set->alarm, &k->gone, 0);
+        k->is_gone = true;
+    }
+    size_t fresh_done = written > from_held ? written - from_held : 0;
+    if (written < from_held + from_fresh) {
+        outlet_wait(&k->outlet);
+        line_up_first(s);
+    }
+    if (from_held)
+        unhold(s, written - fresh_done);
+    return fresh_done;
+}
+
+/* Fresh data of the stream whose turn it is. */
+static void feed(struct stream *s, char *data, size_t n)
+{
+    size_t due = due_in(s, data, n);
+    if (due == 0 && s->n_held + n >= RELAY_LINE_MAX) {
+        s->overlong = true;
+        due = n;
+    }
+    size_t done = due ? stream_write(s, s->n_held, data, due) : 0;
+    hold(s, data + done, n - done);
+}
+
+/* ---- turns ---- */
+
+static void stream_rest(struct stream *s)
+{
+    bool reading = s->fd >= 0 && !s->in_line;
+    if (reading && s->n_held)
+        deadline_in(&s->set->alarm, &s->idle, RELAY_IDLE_MS);
+    else
+        deadline_clear(&s->set->alarm, &s->idle);
+    free_if_over(s);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+/* Makes polling match the state; last thing that is done to a stream, which may be freed here. */
+static void stream_settle(struct stream *s)
+{
+    bool reading = s->fd >= 0 && !s->in_line && !s->set->closing;
+    if (reading != s->polling && s->fd >= 0) {
+        if (reading)
+            uv_poll_start(&s->poll, UV_READABLE, on_readable);
+        else
+            uv_poll_stop(&s->poll);
+        s->polling = reading;
+    }
+    stream_rest(s);
+}
+
+/* What the last turn could not write, or else one more chunk. */
+static void take_turn(struct stream *s)
+{
+    char *held = s->held ? s->held + s->held_at : NULL;
+    size_t due = held ? due_in(s, held, s->n_held) : 0;
+    if (due) {
+        stream_write(s, due, NULL, 0);
+        return;
+    }
+    size_t n = s->set->flushing ? 0 : stream_read(s);
+    if (n) {
+        s->impatient = false;
+        feed(s, s->set->chunk, n);
+    } else if (s->impatient && s->fd >= 0 && s->n_held) {
+        stream_write(s, s->n_held, NULL, 0);
+    }
+}
+
+static bool must_yield(const struct sink *k)
+{
+    return k->set->flushing || (k->owner->has_cr && !k->owner->overlong);
+}
+
+void sink_settle(struct sink *k)
+{
+    while (k->first && !k->outlet.waiting) {
+        if (k->owner && k->owner != k->first) {
+            if (!must_yield(k))
+                break;
+            sink_disown(k);
+        }
+        struct stream *s = leave_line(k);
+        take_turn(s);
+        stream_settle(s);
+    }
+    if (!k->first || !k->owner || k->outlet.waiting)
+        deadline_clear(&k->set->alarm, &k->hold);
+    else if (!k->hold.at)
+        deadline_in(&k->set->alarm, &k->hold, RELAY_HOLD_MS);
+}
+
+static bool is_its_turn(const struct stream *s)
+{
+    const struct sink *k = s->sink;
+    return !k->outlet.waiting && (k->owner ? k->owner == s : !k->first);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* read() tells */
+    (void)events;
+    struct stream *s = CONTAINER_OF(poll, struct stream, poll);
+    struct sink *k = s->sink;
+    for (unsigned i = 0; i < READS_PER_WAKE && s->fd >= 0; i++) {
+        if (!is_its_turn(s)) {
+            line_up(s);
+            break;
+        }
+        size_t n = stream_read(s);
+        if (n)
+            feed(s, s->set->chunk, n);
+        if (n < RELAY_CHUNK_BYTES)
+            break;
+    }
+    stream_settle(s);
+    sink_settle(k);
+}
+
+static void on_writable(struct outlet *o)
+{
+    sink_settle(CONTAINER_OF(o, struct sink, outlet));
+}
+
+/* ---- ends ---- */
+
+static size_t orphaned_bytes(const struct stream_set *set)
+{
+    size_t bytes = 0;
+    for (const struct stream *s = set->first; s; s = s->next)
+        bytes += s->fd < 0 ? s->n_held : 0;
+    return bytes;
+}
+
+void stream_drain(struct stream *s)
+{
+    size_t n;
+    while (orphaned_bytes(s->set) + s->n_held < ORPHANED_MAX && (n = stream_read(s)) > 0)
+        hold(s, s->set->chunk, n);
+    if (s->fd >= 0)
+        stream_end(s);
+    stream_settle(s);
+}
+
+void stream_discard(struct stream *s)
+{
+    unhold(s, s->n_held);
+    if (s->fd >= 0)
+        stream_end(s);
+    stream_settle(s);
+}
+
+void sink_drop(struct sink *k)
+{
+    while (k->first) {
+        struct stream *s = leave_line(k);
+        k->set->dropped += s->n_held;
+        unhold(s, s->n_held);
+        stream_settle(s);
+    }
+}
+
+/* ---- beginnings ---- */
+
+int stream_create(struct stream **ret, struct stream_set *set, struct sink *sink, unsigned rank,
+                  enum relay_stream_kind kind, int fd)
+{
+    AUTO_FD mine = fd;
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    int rc = uv_poll_init(set->alarm.timer.loop, &s->poll, mine);
+    if (rc < 0) {
+        free(s);
+        return rc;
+    }
+    s->set = set;
+    s->sink = sink;
+    s->rank = rank;
+    s->kind = kind;
+    s->fd = take_fd(&mine);
+    s->next = set->first;
+    if (s->next)
+        s->next->prev = s;
+    set->first = s;
+    stream_settle(s);
+    *ret = s;
+    return 0;
+}
+
+void stream_lose_patience(struct stream *s)
+{
+    s->impatient = true;
+    line_up(s);
+    stream_settle(s);
+}
+
+int sink_init(struct sink *k, struct stream_set *set, int fd, struct err *err)
+{
+    k->set = set;
+    return outlet_init(&k->outlet, set->alarm.timer.loop, fd, on_writable, err);
+}
