@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# limit: 120
+# Bad input: one line that says what and where, exit 2 (126 and 127 for programs), nothing started.
+. "$SRC/tests/e2e/lib.sh"
+worker p.sh <<'W'
+#!/bin/sh
+: >started.$RANK
+W
+refused() { # CODE REGEX arguments...
+    local code=$1 text=$2; shift 2
+    rm -f started.*
+    run "$@"
+    expect "$code" "$*"
+    check "$*: message has '$text', is: $(cat err)" has "$text" err
+    check "$*: one line" test "$(wc -l <err)" = 1
+    check "$*: nothing on stdout" test ! -s out
+    check "$*: nothing started" test ! -e started.0
+}
+for v in '' ' ' 0 -1 -5 4.0 '8 ' ' 2' foo 99999 1e1 0x2 2x +-2 '2 3' 99999999999999999999 GPU; do
+    refused 2 nproc-per-node "--nproc-per-node=$v" ./p.sh
+done
+run --nproc-per-node=08 ./p.sh; expect 0 "08 is eight"; check "eight ranks" test "$(ls started.* | wc -l)" = 8
+refused 2 'did you mean --nproc-per-node' --nproc-per-nod 2 ./p.sh
+refused 2 'no-such-option' --no-such-option ./p.sh
+refused 2 'max-restarts' --max-restarts=-1 ./p.sh
+refused 2 'rendezvous-timeout' --rendezvous-timeout=-3 ./p.sh
+refused 2 'shutdown-timeout' --shutdown-timeout=x ./p.sh
+refused 2 'master-port' --master-port=70000 ./p.sh
+refused 2 'nnodes' --nnodes=2 ./p.sh
+refused 2 'program'
+PET_NPROC_PER_NODE=x refused 2 'PET_NPROC_PER_NODE' ./p.sh
+LAUNCH_MAX_RESTARTS=x refused 2 'LAUNCH_MAX_RESTARTS' ./p.sh
+
+refused 127 './missing' ./missing
+refused 127 'no-such-program-here' no-such-program-here
+: >plain; refused 126 'plain' ./plain
+mkdir dir; refused 126 'directory' ./dir
+printf '#!/bin/sh\r\necho hi\r\n' >crlf.sh; chmod +x crlf.sh; refused 127 'sh.r' ./crlf.sh
+printf '#!/no/such/interp\n' >noint.sh; chmod +x noint.sh; refused 127 '/no/such/interp' ./noint.sh
+printf 'echo ran >got.$RANK\n' >nosb; chmod +x nosb
+run --nproc-per-node=2 ./nosb; expect 0 "a text without #! is run by sh"; check "both ran" test -s got.0 -a -s got.1
+printf '\177ELF garbage\0' >bad.elf; chmod +x bad.elf
+run --nproc-per-node=2 --max-restarts=2 ./bad.elf; expect 126 "garbage behind an ELF magic"
+check "exec's reason is told once: $(cat err)" test "$(grep -c 'Exec format error' err)" = 1
+gpus 4
+CUDA_VISIBLE_DEVICES=0,0 refused 2 CUDA_VISIBLE_DEVICES ./p.sh
+CUDA_VISIBLE_DEVICES=0,foo refused 2 foo ./p.sh
+CUDA_VISIBLE_DEVICES=1,GPU-000000a1 refused 2 GPU-000000a1 --nproc-per-node=gpu ./p.sh
+refused 2 'share-gpus' --gpu-visibility=rank --nproc-per-node=8 ./p.sh
+gpus 0; refused 2 'auto' --nproc-per-node=gpu ./p.sh
+finish

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+# Sourced by every end-to-end script. LAUNCH, BUILD and SRC are set by the runner; the working directory is the
+# script's own and goes away with it.
+set -u
+failures=0
+TAG=300.$$$RANDOM # workers that shall stay run `sleep $TAG`, so that they can be counted
+
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+skip() { echo "$*"; exit 77; }
+finish() { reap; [ "$failures" = 0 ] || exit 1; exit 0; }
+
+# check "what should hold" command...
+check() { local what=$1; shift; "$@" || fail "$what"; }
+not() { ! "$@"; }
+has() { grep -aqE -- "$1" "${@:2}"; }
+
+# run launcher-arguments...: output in ./out and ./err, exit code in $rc
+run() {
+    timeout -k 5 "${LIMIT:-30}" "$LAUNCH" "$@" >out 2>err </dev/null
+    rc=$?
+}
+# expect CODE "what": the last run ended with this code
+expect() { [ "$rc" = "$1" ] || { fail "$2: exit $1 expected, got $rc"; sed 's/^/    | /' err; }; }
+
+# worker NAME <<'E': an executable script
+worker() { cat >"$1"; chmod +x "$1"; }
+
+# A short wait between two looks; until_true polls for at most 20 s.
+pause() { read -r -t 0.02 <> <(:) || true; }
+until_true() {
+    local i
+    for ((i = 0; i < 1000; i++)); do "$@" && return 0; pause; done
+    return 1
+}
+tagged() { pgrep -fx "sleep $TAG" | wc -l; }
+running() { [ "$(tagged)" = "$1" ]; }
+reap() { pkill -9 -fx "sleep $TAG" 2>/dev/null; true; }
+
+# gpus N [AMD]: a fake machine below ./machine with N NVIDIA GPUs, announced by LAUNCH_SYSROOT
+gpus() {
+    local i pci
+    export LAUNCH_SYSROOT=$PWD/machine
+    rm -rf machine; mkdir -p machine/dev machine/proc/driver/nvidia/gpus
+    for ((i = 0; i < $1; i++)); do
+        pci=$(printf '0000:%02x:00.0' $((16 + i)))
+        mkdir -p "machine/proc/driver/nvidia/gpus/$pci"
+        printf 'Model: \t\t Fake GPU\nGPU UUID: \t GPU-%08x-0000-0000-0000-00000000000%x\nBus Location: \t %s\nDevice Minor: \t %d\n' \
+            $((160 + i)) "$i" "$pci" "$i" >"machine/proc/driver/nvidia/gpus/$pci/information"
+        : >"machine/dev/nvidia$i"
+    done
+    unset CUDA_VISIBLE_DEVICES
+}

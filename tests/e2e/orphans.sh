@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# limit: 180
+# kill -9 of any one process of ours, at any moment: nothing of the job is left, grandchildren included.
+. "$SRC/tests/e2e/lib.sh"
+worker tree.sh <<W
+#!/bin/bash
+sleep $TAG & setsid sleep $TAG & (setsid sh -c "sleep $TAG & sleep $TAG") & exec sleep $TAG
+W
+mkdir tmp runtime; export TMPDIR=$PWD/tmp XDG_RUNTIME_DIR=$PWD/runtime
+alive() { [ -e /proc/"$1" ] && not grep -q "^State:.Z" /proc/"$1"/status 2>/dev/null; }
+for victim in guard agent worker grandchild; do
+    for round in 1 2 3; do
+        "$LAUNCH" --nproc-per-node=3 --shutdown-timeout=5 ./tree.sh >out 2>err </dev/null & pid=$!
+        until_true running 15 || fail "$victim: the trees come up ($(tagged))"
+        agent=$(pgrep -P $pid)
+        case $victim in
+        guard) kill -9 $pid ;;
+        agent) kill -9 $agent ;;
+        worker) kill -9 "$(pgrep -P "$agent" -x sleep | head -1)" ;;
+        grandchild) kill -9 "$(pgrep -fx "sleep $TAG" | tail -1)"; kill -TERM $pid ;;
+        esac
+        wait $pid 2>/dev/null; rc=$?
+        until_true running 0 || fail "$victim: $(tagged) processes are left"
+        until_true not alive "$agent" || fail "$victim: the agent is left"
+        case $victim in
+        guard|agent|worker) expect 137 "$victim killed" ;;
+        *) expect 143 "$victim killed" ;;
+        esac
+    done
+done
+# at random moments of the first milliseconds, where processes are half made
+for i in $(seq 60); do
+    "$LAUNCH" --nproc-per-node=4 sleep $TAG >out 2>err </dev/null & pid=$!
+    for ((k = RANDOM % 400; k > 0; k--)); do :; done
+    if ((i % 2)); then kill -9 $pid; else agent=$(pgrep -P $pid | head -1); kill -9 ${agent:-$pid}; fi
+    wait $pid 2>/dev/null
+done
+until_true running 0 || fail "random kills: $(tagged) processes are left"
+left=$(ls -A tmp runtime | grep -v :; ls -A /dev/shm | grep -i launch)
+check "no file is left: $left" test -z "${left//[[:space:]]/}"
+finish
