@@ -44,10 +44,8 @@ struct job {
     bool stepping;
 
     uint32_t world_size;
-    struct rank *ranks;  /* owned, world_size */
-    bool *drained;       /* owned: the rank's output is read */
-    uint32_t unfinished; /* ranks that live or whose output is not read yet */
-    uint32_t joined;     /* in this attempt */
+    struct group group;
+    uint32_t joined; /* in this attempt */
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
@@ -128,19 +126,11 @@ static void set_deadline(struct job *job, uint64_t ms)
 
 /* ---- What happened: callbacks ---- */
 
-static void check_ended(struct job *job, uint32_t rank)
-{
-    if (!job->drained[rank] || rank_alive(&job->ranks[rank]))
-        return;
-    if (--job->unfinished == 0)
-        job_post(job, EVENT_ENDED);
-}
-
 static void on_rank_drained(void *user, unsigned rank)
 {
     struct job *job = user;
-    job->drained[rank] = true;
-    check_ended(job, rank);
+    if (group_note_drained(&job->group, rank))
+        job_post(job, EVENT_ENDED);
 }
 
 static void reap_adopted(struct job *job);
@@ -191,10 +181,10 @@ static void on_rank_exit(void *user, struct rank *rank)
         note_early_leaver(job, rank);
         job_post(job, EVENT_RANK_LOST);
     }
-    if (job->drained[rank->index])
-        check_ended(job, rank->index);
-    else
+    if (job->relay)
         relay_rank_drain(job->relay, rank->index, DRAIN_MS);
+    if (group_note_exit(&job->group, rank->index))
+        job_post(job, EVENT_ENDED);
     reap_adopted(job);
 }
 
@@ -223,15 +213,6 @@ static void on_outlet_gone(void *user, enum relay_stream_kind kind)
     job_post(job, EVENT_STOP);
 }
 
-static bool is_worker(void *user, pid_t pid)
-{
-    const struct job *job = user;
-    for (uint32_t i = 0; i < job->world_size; i++)
-        if (job->ranks[i].pid == pid)
-            return true;
-    return false;
-}
-
 static void decide(struct job *job);
 
 /* Reaps processes that re-parented themselves to us. Workers are left to their pidfds, which tell the order of deaths;
@@ -242,7 +223,7 @@ static void reap_adopted(struct job *job)
         siginfo_t info = {0};
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
             break; /* ECHILD: nothing is left at all */
-        if (!info.si_pid || is_worker(job, info.si_pid))
+        if (!info.si_pid || group_owns(&job->group, info.si_pid))
             return;
         waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WNOHANG);
     }
@@ -262,18 +243,10 @@ static void request_stop(struct job *job, int sig)
     }
 }
 
-static void pass_on(struct job *job, int sig)
-{
-    for (uint32_t i = 0; i < job->world_size; i++)
-        if (job->ranks[i].pid)
-            kill(job->ranks[i].pid, sig); /* not reaped: the pid is the worker's */
-}
-
 /* Workers are sessions of their own, where the kernel ignores a terminal's stop signals: they get SIGSTOP. */
 static void suspend(struct job *job)
 {
-    for (uint32_t i = 0; i < job->world_size; i++)
-        rank_signal(&job->ranks[i], SIGSTOP);
+    group_signal(&job->group, SIGSTOP);
     raise(SIGSTOP);
 }
 
@@ -296,14 +269,13 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
     case SIGUSR1:
     case SIGUSR2:
     case SIGWINCH:
-        pass_on(job, sig);
+        group_pass_on(&job->group, sig);
         break;
     case SIGTSTP:
         suspend(job);
         break;
     case SIGCONT:
-        for (uint32_t i = 0; i < job->world_size; i++)
-            rank_signal(&job->ranks[i], SIGCONT);
+        group_signal(&job->group, SIGCONT);
         break;
     default:
         break;
@@ -327,9 +299,7 @@ static void enter_launch(struct job *job)
     job->last_failure = job->failure;
     job->failure = (struct failure){0};
     job->joined = job->stopped = 0;
-    job->unfinished = job->world_size;
-    for (uint32_t i = 0; i < job->world_size; i++)
-        job->drained[i] = job->relay == NULL;
+    group_begin(&job->group, job->relay != NULL);
     struct attempt_config config = {
         .loop = &job->loop,
         .program = c->program,
@@ -343,7 +313,7 @@ static void enter_launch(struct job *job)
                 .generation = job->restarts + 1,
                 .restart_count = job->restarts,
                 .cpus = c->plan->cpus},
-        .ranks = job->ranks,
+        .ranks = job->group.ranks,
         .relay = job->relay,
         .null_fd = job->null_fd,
         .on_stage = on_stage,
@@ -363,8 +333,8 @@ static void enter_launch(struct job *job)
 static void enter_rendezvous(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
-        if (job->ranks[i].ended && never_joined(job, i)) {
-            note_early_leaver(job, &job->ranks[i]);
+        if (job->group.ranks[i].ended && never_joined(job, i)) {
+            note_early_leaver(job, &job->group.ranks[i]);
             job_post(job, EVENT_RANK_LOST);
             return;
         }
@@ -403,23 +373,17 @@ static void note_rendezvous_timeout(struct job *job)
              job->world_size - missing, job->world_size);
 }
 
-static void signal_ranks(struct job *job, int sig)
-{
-    for (uint32_t i = 0; i < job->world_size; i++)
-        rank_signal(&job->ranks[i], sig);
-}
-
 /* Nobody is left to wait for when an attempt could not be started at all. */
 static void drain_unstarted(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
-        struct rank *rank = &job->ranks[i];
+        const struct rank *rank = &job->group.ranks[i];
         if (rank->pid || rank->ended)
             continue;
         if (job->relay)
             relay_rank_drain(job->relay, i, 0);
-        else
-            check_ended(job, i);
+        if (group_note_exit(&job->group, i))
+            job_post(job, EVENT_ENDED);
     }
 }
 
@@ -427,8 +391,7 @@ static void enter_stop(struct job *job)
 {
     if (!job->failure.happened && !job->stop_signal)
         note_rendezvous_timeout(job);
-    for (uint32_t i = 0; i < job->world_size; i++)
-        job->stopped += rank_alive(&job->ranks[i]);
+    job->stopped = group_alive(&job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
     set_deadline(job, job->config->spec->shutdown_timeout_ms);
@@ -436,18 +399,18 @@ static void enter_stop(struct job *job)
         drain_unstarted(job);
         return; /* the others leave by their gate */
     }
-    signal_ranks(job, sig);
+    group_signal(&job->group, sig);
     /* A stopped process does not see a signal before it goes on. */
-    signal_ranks(job, SIGCONT);
-    tree_signal_children(sig, is_worker, job);
+    group_signal(&job->group, SIGCONT);
+    tree_signal_children(sig, group_owns, &job->group);
 }
 
 static void enter_kill(struct job *job)
 {
     host_board_stop(&job->attempt.board, SIGKILL);
     set_deadline(job, KILL_LIMIT_MS);
-    signal_ranks(job, SIGKILL);
-    tree_signal_children(SIGKILL, is_worker, job);
+    group_signal(&job->group, SIGKILL);
+    tree_signal_children(SIGKILL, group_owns, &job->group);
 }
 
 static void name_leftover(pid_t pid, char *text, size_t size)
@@ -544,9 +507,9 @@ static void enter_done(struct job *job)
 {
     job->exit_code = code_of(job);
     for (uint32_t i = 0; i < job->world_size; i++) {
-        if (rank_alive(&job->ranks[i]))
+        if (rank_alive(&job->group.ranks[i]))
             log_error("rank %u (pid %d) can't be killed (state D?); going on without it", i,
-                      (int)job->ranks[i].pid);
+                      (int)job->group.ranks[i].pid);
     }
     uv_stop(&job->loop);
 }
@@ -563,12 +526,9 @@ static int job_init(struct job *job, const struct job_config *config, struct err
         return err_set_errno(err, rc, "event loop");
     uv_timer_init(&job->loop, &job->timer);
     job->timer.data = job;
-    job->ranks = calloc(job->world_size, sizeof *job->ranks);
-    job->drained = calloc(job->world_size, sizeof *job->drained);
-    if (!job->ranks || !job->drained)
-        return err_set_errno(err, -ENOMEM, "%u ranks", job->world_size);
-    for (uint32_t i = 0; i < job->world_size; i++)
-        rank_init(&job->ranks[i], i, on_rank_exit, job);
+    rc = group_init(&job->group, job->world_size, on_rank_exit, job);
+    if (rc < 0)
+        return err_set_errno(err, rc, "%u ranks", job->world_size);
     return environ_init(&job->environ, environ, err);
 }
 
@@ -606,6 +566,7 @@ static void job_finish(struct job *job)
     }
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
+    group_finish(&job->group);
 }
 
 int job_run(const struct job_config *config, int guard_pidfd)

@@ -9,6 +9,7 @@
 #define LAUNCH_AGENT_JOB_H
 
 #include "attempt.h"
+#include "group.h"
 #include "lifecycle.h"
 #include "plan.h"
 #include "program.h"

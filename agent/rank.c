@@ -59,14 +59,16 @@ static void on_exit_news(void *user)
     rank->on_exit(rank->user, rank);
 }
 
+void rank_forget(struct rank *rank)
+{
+    rank_init(rank, rank->index, rank->on_exit, rank->user);
+}
+
 int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
                const struct spawn_request *request, struct err *err)
 {
+    rank_forget(rank);
     rank->group = group;
-    rank->ended = rank->signalled = rank->core = rank->stopped_by_us = false;
-    rank->reason = REASON_NONE;
-    rank->code = 0;
-    rank->spawn = (struct spawn_record){0};
     rank->started_ns = clock_now_ns();
     int rc = spawn_start(group, rank->index, request, &rank->pid, &rank->pidfd, err);
     if (rc < 0)

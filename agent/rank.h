@@ -38,6 +38,9 @@ struct rank {
 void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, struct rank *rank),
                void *user);
 
+/* Forgets how an earlier attempt ended. The rank must have no process. */
+void rank_forget(struct rank *rank);
+
 /* Starts a process for it, held at the group's gate. The rank must have none. As spawn_start(). */
 MUST_CHECK int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
                           const struct spawn_request *request, struct err *err);
