@@ -78,9 +78,9 @@ TEST(a_child_leads_a_session_and_has_only_the_descriptors_it_shall_keep)
 {
     int kept = fcntl(0, F_DUPFD_CLOEXEC, 60), other = fcntl(0, F_DUPFD, 61);
     CHECK(kept >= 60 && other >= 61);
-    struct spawn_request *request =
-        shell("set -- $(sed 's/.*) //' /proc/$$/stat); [ $$ = $3 ] && [ $$ = $4 ] && echo leader; "
-              "for fd in 3 4 5 6 7 8 9 10 60 61; do [ ! -e /proc/$$/fd/$fd ] || echo has $fd; done");
+    struct spawn_request *request = shell(
+        "set -- $(sed 's/.*) //' /proc/$$/stat); [ $$ = $3 ] && [ $$ = $4 ] && echo leader; "
+        "for fd in 3 4 5 6 7 8 9 10 60 61; do [ ! -e /proc/$$/fd/$fd ] || echo has $fd; done");
     request->keep_fd[1] = kept;
     CHECK_INT(run(request, NULL), ==, 0);
     CHECK_STR(written(request->stdio[1]), "leader\nhas 60");
