@@ -110,6 +110,8 @@ static void await_end(uv_loop_t *loop, struct spawn_group *spawn, int out)
     while (group_alive(&g))
         uv_run(loop, UV_RUN_ONCE);
     CHECK_INT(await_byte(out), ==, 0);
+    uv_run(loop, UV_RUN_DEFAULT);
+    CHECK_INT(uv_loop_close(loop), ==, 0);
     spawn_group_destroy(spawn);
 }
 

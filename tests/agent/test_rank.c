@@ -18,7 +18,6 @@ static void on_exit_(void *user, struct rank *r)
     CHECK_INT(r->pidfd, ==, -1);
     CHECK(r->ended_ns >= r->started_ns);
     exits++;
-    uv_stop(&loop);
 }
 
 static void start(struct spawn_request *request)
@@ -35,8 +34,9 @@ static void start(struct spawn_request *request)
 
 static void await_end(void)
 {
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&loop, UV_RUN_DEFAULT); /* ends by itself: nothing of the rank keeps it alive */
     CHECK_INT(exits, ==, 1);
+    CHECK_INT(uv_loop_close(&loop), ==, 0);
     spawn_group_destroy(group);
 }
 
@@ -170,6 +170,7 @@ TEST(a_fork_that_fails_leaves_a_rank_without_a_process)
     CHECK_INT(rank_start(&rank, &loop, group, request, &err), ==, -EMFILE);
     CHECK(!rank_alive(&rank) && !rank.ended);
     CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), ==, 0);
+    CHECK_INT(uv_loop_close(&loop), ==, 0);
     spawn_group_destroy(group);
     start(shell("exit 0")); /* and can be started later */
     finish(REASON_NONE, 0, "exited with code 0");
