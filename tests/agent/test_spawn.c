@@ -5,6 +5,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -132,7 +133,10 @@ TEST(a_child_at_the_gate_dies_with_its_parent)
     pid_t parent = fork();
     if (parent == 0) {
         struct spawn_group *group = group_of(1);
-        start(group, 0, shell("exec sleep 300"));
+        pid_t pid = start(group, 0, shell("exec sleep 300"));
+        /* A session of its own: it has looked for its parent, and found it alive. */
+        while (getsid(pid) != pid)
+            sched_yield();
         _exit(0); /* the gate stays shut */
     }
     close(ends[1]);
