@@ -333,8 +333,9 @@ static void enter_launch(struct job *job)
 static void enter_rendezvous(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
-        if (job->group.ranks[i].ended && never_joined(job, i)) {
-            note_early_leaver(job, &job->group.ranks[i]);
+        const struct rank *rank = &job->group.ranks[i];
+        if (rank->ended && rank->reason == REASON_NONE && never_joined(job, i)) {
+            note_early_leaver(job, rank);
             job_post(job, EVENT_RANK_LOST);
             return;
         }

@@ -30,6 +30,19 @@ run --nproc-per-node=4 "$job" 3=exit
 expect 125 "a rank that ends without joining"; check "is named: $(cat err)" has 'rank 3 of 4 failed first: it ended with 0 without calling launch_join' err
 run --nproc-per-node=4 "$job" 1=kill
 expect 137 "a rank killed before it joins"; check "is named" has 'rank 1 of 4 failed first: it was killed by SIGKILL' err
+# The news of that death and of the first rank that joined may come to the agent at once.
+worker late.sh <<W
+#!/bin/bash
+echo \$\$ >pid.\$RANK; w() { until [ -e \$1 ]; do read -r -t 0.02 <> <(:); done; }
+[ \$RANK = 1 ] && { w die; kill -9 \$\$; }; w go; exec "$job"
+W
+state() { [ "$(sed 's/^[0-9]* (\(.*\)) \(.\).*/\1 \2/' /proc/"$(cat pid."$1")"/stat)" = "$2" ]; }
+timeout 30 "$LAUNCH" --nproc-per-node=3 ./late.sh >out 2>err </dev/null & pid=$!
+until_true test -s pid.0 -a -s pid.1 -a -s pid.2; agent=$(ps -o ppid= -p "$(cat pid.0)")
+kill -STOP $agent; : >die; until_true state 1 'late.sh Z' || fail "rank 1 is dead"
+: >go; for r in 0 2; do until_true state $r 'join_job S' || fail "rank $r waits"; done
+kill -CONT $agent; wait $pid; rc=$?
+expect 137 "a death and a join at once"; check "the death is told: $(cat err)" has 'rank 1 of 3 failed first: it was killed by SIGKILL' err
 run --nproc-per-node=4 "$job" 0=abort
 expect 134 "a crash after joining"; check "is named" has 'rank 0 of 4 failed first: it was killed by SIGABRT' err
 for how in 'twice:this process has already joined' 'stranger:rank 1 has already been joined by process [0-9]+' \
