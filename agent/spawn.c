@@ -43,6 +43,7 @@ void spawn_inherited_read(struct spawn_inherited *inherited)
 {
     sigprocmask(SIG_BLOCK, NULL, &inherited->mask);
     sigaction(SIGPIPE, NULL, &inherited->pipe);
+    sigaction(SIGCHLD, NULL, &inherited->chld);
     getrlimit(RLIMIT_NOFILE, &inherited->nofile);
 }
 
@@ -150,6 +151,7 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     child_keep_only(request);
     setrlimit(RLIMIT_NOFILE, &request->inherited->nofile);
     sigaction(SIGPIPE, &request->inherited->pipe, NULL);
+    sigaction(SIGCHLD, &request->inherited->chld, NULL);
     child_await_gate(group);
     sigprocmask(SIG_SETMASK, &request->inherited->mask, NULL);
     execve(request->file, request->argv, request->envp);

@@ -31,7 +31,8 @@
 #define BOARD_CHUNK_BYTES (256u * 1024u)
 #define BOARD_DATA_BYTES (4ull * BOARD_CHUNK_BYTES)
 
-#define BOARD_FLAG_SHARE_GPUS 1u /* several ranks on one GPU on purpose (--share-gpus) */
+#define BOARD_JOIN_CATCHES_STOP 1u /* ends by itself on LAUNCH_STOP: no SIGTERM, please */
+#define BOARD_FLAG_SHARE_GPUS 1u   /* several ranks on one GPU on purpose (--share-gpus) */
 
 struct board_head {
     /* Written by the agent before the first worker exists; constant afterwards. */
@@ -89,7 +90,7 @@ struct board_slot {
     _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
     _Atomic uint32_t generation;                 /* generation that `stage` belongs to */
     _Atomic int32_t pid;
-    uint32_t join_flags; /* LAUNCH_JOIN_*: what the job consents to */
+    _Atomic uint32_t join_flags; /* BOARD_JOIN_*: what the job consents to */
 
     /* Robust, process-shared; initialised by the agent, held by the worker's main thread from
      * launch_join() on, so that the kernel tells of a death before it tears the memory down. */

@@ -93,12 +93,22 @@ static void arrive(struct launch *l, unsigned round)
  * First look without announcing anything; when that was in vain, announce, so that the peer
  * wakes us. Both go through the same word: either the peer's exchange sees the bit, or our
  * setting it fails. */
-static int await_arrival(struct launch *l, _Atomic uint32_t *word)
+static int await_arrival(struct launch *l, uint32_t peer, unsigned round)
 {
+    const struct board_slot *slot = board_slot(&l->board, peer);
+    _Atomic uint32_t *word = &board_slot(&l->board, peer)->arrive[round];
     for (bool looked = l->spin_ns == 0;;) {
+        /* The stage first: whoever leaves has stored all its arrivals before. */
+        bool left = atomic_load_explicit(&slot->stage, memory_order_acquire) == STAGE_LEFT;
         uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
         if ((int32_t)((seen & ~SLEEPER) - l->barriers) >= 0)
             return LAUNCH_OK;
+        if (left) {
+            int verdict = worker_verdict(l); /* which may be why it left */
+            return verdict ? verdict
+                           : launch_fail(l, LAUNCH_FAILED,
+                                         "rank %u has left; a collective needs every rank", peer);
+        }
         uint64_t deadline = CLOCK_NEVER;
         if (!looked) {
             looked = true;
@@ -124,7 +134,7 @@ static int pass_barrier(struct launch *l)
     for (uint32_t distance = 1; distance < l->world_size; distance *= 2, round++) {
         uint32_t behind = (l->rank + l->world_size - distance) % l->world_size;
         arrive(l, round);
-        int rc = await_arrival(l, &board_slot(&l->board, behind)->arrive[round]);
+        int rc = await_arrival(l, behind, round);
         if (rc)
             return rc;
     }

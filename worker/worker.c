@@ -23,6 +23,7 @@
  * process. */
 static char join_error[ERR_TEXT_BYTES];
 static pid_t joined_pid;
+static struct launch *member; /* this process's membership; NULL: none */
 
 /* ---- errors, stages, bell ---- */
 
@@ -90,18 +91,12 @@ static uint32_t load_epoch(const struct launch *l)
 
 int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 {
-    for (;;) {
-        int rc = board_wait(&l->board, word, seen, l->epoch, deadline_ns);
-        if (rc != -ECANCELED)
-            return rc == 0 ? LAUNCH_OK : LAUNCH_TIMEOUT;
-        /* Epoch first: a change behind the verdict then ends the next wait. A generation that
-         * was stored before we joined it may be followed by its epoch only now; that is not for
-         * us. */
-        l->epoch = load_epoch(l);
-        rc = worker_verdict(l);
-        if (rc)
-            return rc;
-    }
+    int rc = board_wait(&l->board, word, seen, l->epoch, deadline_ns);
+    if (rc != -ECANCELED)
+        return rc == 0 ? LAUNCH_OK : LAUNCH_TIMEOUT;
+    /* Epoch first: a change behind the verdict then ends the next wait. */
+    l->epoch = load_epoch(l);
+    return worker_verdict(l);
 }
 
 /* ---- finding the board ---- */
@@ -358,6 +353,7 @@ int launch_join(struct launch **ret, unsigned flags)
     memcpy(join_error, l->error, sizeof join_error);
     if (rc == LAUNCH_OK) {
         l->error[0] = join_error[0] = '\0';
+        member = l;
         *ret = l;
         return LAUNCH_OK;
     }
@@ -367,10 +363,20 @@ int launch_join(struct launch **ret, unsigned flags)
     return rc;
 }
 
+/* A program that returns from main() or calls exit() as a member leaves as well. One that does not
+ * get so far (_exit(), a crash behind a wrapper that says 0) keeps its stage: the agent sees that. */
+__attribute__((destructor)) static void leave_at_exit(void)
+{
+    if (member && member->pid == getpid() && atomic_load(&member->slot->stage) != STAGE_FAILED)
+        launch_device_set_stage(member, STAGE_LEFT);
+}
+
 void launch_leave(struct launch *l)
 {
     if (!l)
         return;
+    if (member == l)
+        member = NULL;
     /* A forked child only drops its copy: device, lock and stage are its parent's. */
     if (l->pid == getpid()) {
         bool failed = atomic_load(&l->slot->stage) == STAGE_FAILED;
@@ -380,6 +386,11 @@ void launch_leave(struct launch *l)
             launch_device_set_stage(l, STAGE_LEFT);
     }
     membership_free(l);
+}
+
+void launch_catch_stop(struct launch *l)
+{
+    atomic_fetch_or(&l->slot->join_flags, BOARD_JOIN_CATCHES_STOP);
 }
 
 /* ---- what a member may ask ---- */

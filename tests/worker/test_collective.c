@@ -433,6 +433,29 @@ TEST(a_stop_ends_a_collective_that_others_will_not_come_to)
     }
 }
 
+static void meet_nobody(struct launch *l, void *user)
+{
+    (void)user;
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_OK);
+    if (launch_rank(l) == 0)
+        return;
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_FAILED);
+    CHECK_HAS(launch_error(l), "has left");
+}
+
+TEST(a_collective_that_a_rank_has_left_fails_and_a_finished_one_does_not)
+{
+    struct group g;
+    group_open(&g, 2, 0);
+    group_spawn(&g, 0, meet_nobody, NULL);
+    group_spawn(&g, 1, meet_nobody, NULL);
+    group_start(&g);
+    CHECK_INT(group_reap(&g, 0), ==, 0);
+    board_bump_epoch(&g.board); /* as the agent does when a rank leaves */
+    CHECK_INT(group_reap(&g, 1), ==, 0);
+    group_close(&g);
+}
+
 TEST(survivors_of_a_death_leave_their_collective_for_the_next_generation)
 {
     for (uint32_t victim = 0; victim < 4; victim++) {

@@ -191,6 +191,26 @@ TEST(a_slot_that_makes_no_sense_is_refused)
     group_close(&g);
 }
 
+static void exit_as_member(struct launch *l, void *user)
+{
+    (void)user;
+    launch_catch_stop(l);
+    exit(0);
+}
+
+TEST(a_member_that_calls_exit_has_left_and_one_that_is_killed_has_not)
+{
+    struct group g;
+    group_open(&g, 1, 0);
+    group_spawn(&g, 0, exit_as_member, NULL);
+    group_start(&g);
+    CHECK_INT(group_reap(&g, 0), ==, 0);
+    const struct board_slot *slot = board_slot(&g.board, 0);
+    CHECK_INT(atomic_load(&slot->stage), ==, STAGE_LEFT);
+    CHECK_INT(atomic_load(&slot->join_flags), ==, BOARD_JOIN_CATCHES_STOP);
+    group_close(&g);
+}
+
 TEST(a_rank_that_is_taken_is_refused_until_the_next_generation)
 {
     struct group g;
