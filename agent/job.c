@@ -271,6 +271,7 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
         return;
     switch (sig) {
     case SIGCHLD:
+        group_tell_stops(&job->group);
         reap_adopted(job);
         break;
     case SIGINT:
@@ -413,13 +414,6 @@ static void enter_kill(struct job *job)
     tree_signal_children(SIGKILL, group_owns, &job->group);
 }
 
-static void name_leftover(pid_t pid, char *text, size_t size)
-{
-    char name[16];
-    tree_name(pid, name);
-    snprintf(text, size, "%s (pid %d)", name, (int)pid);
-}
-
 static void enter_sweep(struct job *job)
 {
     attempt_finish(&job->attempt);
@@ -431,7 +425,7 @@ static void enter_sweep(struct job *job)
     char first[48] = "";
     pid_t pid = tree_first_child();
     if (pid)
-        name_leftover(pid, first, sizeof first);
+        tree_describe(pid, first, sizeof first);
     unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
     if (n && !job->failure.happened && !job->stop_signal)
         log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
