@@ -22,7 +22,8 @@ int vigil_init(struct vigil *v, uv_loop_t *loop, uint64_t timeout_ms, const stru
     if (!timeout_ms)
         return 0;
     v->ranks = calloc(group->n, sizeof *v->ranks);
-    if (!v->ranks)
+    v->stopped = calloc(group->n, sizeof *v->stopped);
+    if (!v->ranks || !v->stopped)
         return err_set_errno(err, -ENOMEM, "%u ranks", group->n);
     uv_timer_init(loop, &v->timer);
     uv_timer_init(loop, &v->budget);
@@ -78,19 +79,18 @@ static bool held_up(struct vigil *v)
     return held;
 }
 
-static void on_evidence(void *user);
-
 /* Reads what the ranks are doing; false: one writes a core dump. That one is about to end, the others wait for it. */
-static bool glance(const struct vigil *v, bool *stopped)
+static bool glance(struct vigil *v)
 {
     bool dumping = false;
     for (uint32_t i = 0; i < v->group->n; i++) {
         struct evidence_proc proc;
         pid_t pid = v->group->ranks[i].pid;
+        v->stopped[i] = false;
         if (!pid)
             continue;
         evidence_glance("", evidence_worker("", pid), &proc);
-        stopped[i] = proc.state == 'T';
+        v->stopped[i] = proc.state == 'T';
         dumping |= proc.core;
     }
     return !dumping;
@@ -125,16 +125,12 @@ static void take_evidence(struct vigil *v)
 
 static void suspect(struct vigil *v)
 {
-    bool *stopped = calloc(v->group->n, sizeof *stopped);
-    if (!stopped)
-        return; /* the next look may have memory */
-    if (glance(v, stopped)) {
-        uv_timer_stop(&v->timer);
-        v->verdict = hang_judge(&v->hang, stopped);
-        log_debug("rank %u: hangs; taking evidence", v->verdict.rank);
-        take_evidence(v);
-    }
-    free(stopped);
+    if (!glance(v))
+        return;
+    uv_timer_stop(&v->timer);
+    v->verdict = hang_judge(&v->hang, v->stopped);
+    log_debug("rank %u: hangs; taking evidence", v->verdict.rank);
+    take_evidence(v);
 }
 
 static void on_look(uv_timer_t *timer)
@@ -199,6 +195,7 @@ void vigil_finish(struct vigil *v)
 {
     vigil_stop(v);
     free(v->ranks);
+    free(v->stopped);
     free(v->text);
     *v = (struct vigil){0};
 }

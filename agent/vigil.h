@@ -20,6 +20,7 @@ struct vigil {
     struct notify notify;
     struct hang hang;
     struct hang_rank *ranks; /* owned */
+    bool *stopped;           /* owned: by a signal, as of the verdict */
     struct hang_verdict verdict;
     struct evidence evidence;
     uint64_t output_seen; /* of all ranks; see held_up() */

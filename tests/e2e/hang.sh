@@ -84,7 +84,7 @@ if cc -g -O1 -I"$SRC/worker" spin.c "$BUILD/liblaunch.a" -pthread -o spin 2>cc.e
         check "why there is no stack is told" has 'no stack: libdw.so.1' err
     fi
     check "the report is short: $(wc -l <err)" test "$(wc -l <err)" -le 25
-elif [ -z "${SAN_BUILD:-}" ] && ! grep -q '__asan\|__ubsan\|__tsan' cc.err; then
+elif ! grep -q '__asan\|__ubsan\|__tsan' cc.err; then # a sanitizer's library, which this job lacks
     fail "spin.c does not compile: $(cat cc.err)"
 fi
 
