@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static void put(const char *file, const char *content)
@@ -182,15 +182,30 @@ TEST(a_helper_looks_at_every_rank_and_ends)
 
 TEST(a_helper_that_is_not_needed_any_more_is_killed)
 {
-    pid_t pids[1] = {start_child(0)};
+    static pid_t pids[2000]; /* work for longer than we wait */
+    pids[0] = start_child(0);
+    for (size_t i = 1; i < ARRAY_LEN(pids); i++)
+        pids[i] = pids[0];
     int status;
-    take(pids, 1, 0);
+    take(pids, ARRAY_LEN(pids), 0);
     evidence_drop(&evidence);
-    end_child(pids[0]); /* so no helper is in its way */
     CHECK(waitpid(-1, &status, 0) > 0);
-    CHECK_INT(waitpid(-1, &status, WNOHANG), ==, -1); /* nor anything else left */
-    uv_run(&loop, UV_RUN_DEFAULT);                    /* ends: nothing is active */
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK_INT(waitpid(-1, &status, WNOHANG), ==, 0); /* the child hangs on */
+    end_child(pids[0]);
+    uv_run(&loop, UV_RUN_DEFAULT); /* ends: nothing is active */
     CHECK(!taken);
+}
+
+TEST(a_helper_that_gets_stuck_costs_no_more_than_the_budget)
+{
+    pid_t pids[1] = {start_child(0)};
+    take(pids, 1, 0);
+    CHECK_INT(syscall(SYS_pidfd_send_signal, evidence.pidfd, SIGSTOP, NULL, 0), ==, 0);
+    while (!taken)
+        uv_run(&loop, UV_RUN_ONCE);
+    evidence_drop(&evidence);
+    end_child(pids[0]);
 }
 
 /* ---- stacks ---- */
