@@ -16,9 +16,9 @@ struct watch;
 
 /* From /proc. */
 struct evidence_proc {
-    pid_t pid;  /* of the process looked at: the worker, or what it runs */
-    char state; /* R S D T t Z ..., '?' if it can't be read */
-    bool core;  /* it is writing a core dump */
+    pid_t pid;    /* of the process looked at: the worker, or what it runs */
+    char state;   /* R S D T t Z ..., '?' if it can't be read */
+    uint8_t core; /* not 0: it is writing a core dump; no bool, as its memory is shared */
     char name[16];
     char wait[40]; /* kernel function it sleeps in; empty: unknown */
     char call[32]; /* system call it is in: "futex", "running"; empty: unknown */
