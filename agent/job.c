@@ -570,7 +570,7 @@ static void job_finish(struct job *job)
 
 int job_run(const struct job_config *config, int guard_pidfd)
 {
-    struct job job;
+    struct job job = {0};
     struct err err;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ignore(SIGPIPE);
@@ -581,7 +581,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
         rc = open_streams(&job, &err);
     if (rc == 0)
         rc = start_listening(&job, guard_pidfd, &err);
-    if (rc != 0) {
+    if (rc) {
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }

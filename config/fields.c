@@ -37,11 +37,12 @@ const char *field_quote(const char *text, size_t n, char buf[FIELD_QUOTE_BYTES])
         else
             snprintf(piece, sizeof piece, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
         if (used + strlen(piece) > limit) {
-            strcpy(buf + used, DOTS);
+            memcpy(buf + used, DOTS, sizeof DOTS);
             return buf;
         }
-        strcpy(buf + used, piece);
-        used += strlen(piece);
+        size_t piece_n = strlen(piece);
+        memcpy(buf + used, piece, piece_n);
+        used += piece_n;
     }
     buf[used] = '\0';
     return buf;

@@ -67,7 +67,8 @@ struct board_head {
     uint8_t id[BOARD_ID_BYTES];
 };
 
-/* What a rank is about to do in a host collective; peers compare it with their own. */
+/* What a rank is about to do in a host collective: at the head of each half of its data area, where
+ * peers compare it with their own. */
 struct board_call {
     _Atomic uint32_t seq; /* number of the collective in this generation, stored last */
     uint32_t op;          /* enum of worker/collective.c */
@@ -103,7 +104,6 @@ struct board_slot {
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
     _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */
-    _Alignas(CACHE_LINE) struct board_call call;
 
     /* Written by the worker: last error, for the failure report. Not trusted to be terminated. */
     _Alignas(CACHE_LINE) _Atomic uint32_t error_bytes; /* stored last, with release */

@@ -4,8 +4,9 @@
 #ifndef LAUNCH_PROTO_STATUS_H
 #define LAUNCH_PROTO_STATUS_H
 
-/* How far a worker has come; written by the worker into its slot. Only ever grows within a
- * generation. STAGE_NONE also stands for every program that never heard of liblaunch. */
+/* How far a worker has come; written by the worker into its slot. It goes back from COMM_INIT to
+ * RUNNING, else it only grows within a generation. STAGE_NONE also stands for every program that
+ * never heard of liblaunch. */
 #define STAGE_LIST(X)                                                                              \
     X(0, NONE, "has not called launch_join()")                                                     \
     X(1, JOINED, "joined, waits for the others")                                                   \

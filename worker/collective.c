@@ -162,9 +162,9 @@ static int disagree(struct launch *l, const struct board_call *ours, uint32_t pe
     describe(a, sizeof a, ours);
     describe(b, sizeof b, theirs);
     l->disagreed = true;
-    return launch_device_fail(l, LAUNCH_INVALID,
-                              "collectives differ: rank %u called %s, rank %u called %s", l->rank,
-                              a, peer, b);
+    return launch_fail(l, LAUNCH_INVALID,
+                       "collectives differ: rank %u called %s, rank %u called %s", l->rank, a, peer,
+                       b);
 }
 
 /* Volatile: what is compared is what is printed, whatever the peer writes meanwhile. */
@@ -231,7 +231,7 @@ static int finish(struct launch *l)
 
 static int bad_argument(struct launch *l, const char *text)
 {
-    return launch_device_fail(l, LAUNCH_INVALID, "%s", text);
+    return launch_fail(l, LAUNCH_INVALID, "%s", text);
 }
 
 /* ---- the collectives ---- */
@@ -252,8 +252,8 @@ int launch_barrier(struct launch *l)
 int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
 {
     if (root < 0 || (uint32_t)root >= l->world_size)
-        return launch_device_fail(l, LAUNCH_INVALID, "launch_broadcast: root %d of %u ranks", root,
-                                  l->world_size);
+        return launch_fail(l, LAUNCH_INVALID, "launch_broadcast: root %d of %u ranks", root,
+                           l->world_size);
     if (!data && bytes)
         return bad_argument(l, "launch_broadcast: data is NULL");
     struct board_call call = {.op = CALL_BROADCAST, .root = (uint32_t)root, .bytes = bytes};

@@ -24,8 +24,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define LAUNCH_API __attribute__((visibility("default")))
+#define LAUNCH_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
 #define LAUNCH_API
+#define LAUNCH_PRINTF(fmt, first)
 #endif
 
 struct launch; /* one membership in a group of workers */
@@ -88,6 +90,12 @@ LAUNCH_API int launch_step(struct launch *l, uint64_t step);
 
 /* LAUNCH_OK, LAUNCH_AGAIN or LAUNCH_STOP: may this generation go on? A load, no system call. Any thread. */
 LAUNCH_API int launch_check(const struct launch *l);
+
+/* Records a failure of the job's own: its text is what launch_error() gives from now on, and what the launcher's failure
+ * report shows for this rank. One line, printf-like. Returns result, so that
+ * "return launch_fail(l, LAUNCH_FAILED, ...)" is the idiom. */
+LAUNCH_API int launch_fail(struct launch *l, enum launch_result result, const char *format, ...)
+    LAUNCH_PRINTF(3, 4);
 
 /* Text of the last failure on this membership (l NULL: of launch_join), one line; "" if there was none.
  * Valid until the next call on l. */
