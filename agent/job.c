@@ -5,6 +5,7 @@
 #include "log.h"
 #include "restart.h"
 #include "tree.h"
+#include "vigil.h"
 #include "watch.h"
 
 #include <assert.h>
@@ -49,6 +50,7 @@ struct job {
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
+    struct vigil vigil; /* for --hang-timeout */
 
     uint32_t restarts;
     struct failure failure, last_failure; /* first one of this attempt; of the one before */
@@ -71,7 +73,7 @@ static void enter_done(struct job *job);
 
 static void enter_run(struct job *job)
 {
-    (void)job; /* nothing to start: what happens next comes from the workers */
+    vigil_start(&job->vigil); /* what else happens next comes from the workers */
 }
 
 static void (*const enter[JOB_STATES_N])(struct job *job) = {
@@ -94,6 +96,8 @@ static void job_step(struct job *job, enum job_event event)
               lifecycle_state_name(next), lifecycle_event_name(event),
               (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
+    if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH)
+        vigil_stop(&job->vigil);
     job->state = (enum job_state)next;
     job->state_since_ns = now;
     enter[next](job);
@@ -161,6 +165,15 @@ static void note_early_leaver(struct job *job, const struct rank *rank)
     note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
     snprintf(job->failure.what, sizeof job->failure.what,
              "ended with 0 without calling launch_join(), which others wait in");
+}
+
+static void on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
+{
+    struct job *job = user;
+    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_DEADLINE);
+    snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    job->failure.evidence = evidence;
+    job_post(job, EVENT_HANG);
 }
 
 static bool never_joined(const struct job *job, uint32_t rank)
@@ -258,6 +271,7 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
         return;
     switch (sig) {
     case SIGCHLD:
+        group_tell_stops(&job->group);
         reap_adopted(job);
         break;
     case SIGINT:
@@ -275,6 +289,7 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
         suspend(job);
         break;
     case SIGCONT:
+        vigil_again(&job->vigil);
         group_signal(&job->group, SIGCONT);
         break;
     default:
@@ -312,6 +327,7 @@ static void enter_launch(struct job *job)
                 .world_size = job->world_size,
                 .generation = job->restarts + 1,
                 .restart_count = job->restarts,
+                .notify = vigil_notify(&job->vigil),
                 .cpus = c->plan->cpus},
         .ranks = job->group.ranks,
         .relay = job->relay,
@@ -320,7 +336,8 @@ static void enter_launch(struct job *job)
         .user = job,
     };
     struct err err;
-    if (attempt_start(&job->attempt, &config, &err) == 0) {
+    if (vigil_prepare(&job->vigil, job->relay, &err) == 0 &&
+        attempt_start(&job->attempt, &config, &err) == 0) {
         job_post(job, EVENT_SPAWNED);
         return;
     }
@@ -344,26 +361,10 @@ static void enter_rendezvous(struct job *job)
         set_deadline(job, job->config->spec->rendezvous_timeout_ms);
 }
 
-/* "ranks 3, 5 and 12 more" of those that have not joined. Returns how many. */
-static uint32_t list_missing(const struct job *job, char *text, size_t size)
-{
-    uint32_t missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        if (!never_joined(job, i))
-            continue;
-        if (missing++ < 8 && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-    }
-    if (missing > 8 && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - 8);
-    return missing;
-}
-
 static void note_rendezvous_timeout(struct job *job)
 {
     char list[128] = "";
-    uint32_t missing = list_missing(job, list, sizeof list);
+    uint32_t missing = host_board_missing(&job->attempt.board, list, sizeof list);
     struct failure *f = &job->failure;
     *f = (struct failure){
         .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
@@ -414,13 +415,6 @@ static void enter_kill(struct job *job)
     tree_signal_children(SIGKILL, group_owns, &job->group);
 }
 
-static void name_leftover(pid_t pid, char *text, size_t size)
-{
-    char name[16];
-    tree_name(pid, name);
-    snprintf(text, size, "%s (pid %d)", name, (int)pid);
-}
-
 static void enter_sweep(struct job *job)
 {
     attempt_finish(&job->attempt);
@@ -432,7 +426,7 @@ static void enter_sweep(struct job *job)
     char first[48] = "";
     pid_t pid = tree_first_child();
     if (pid)
-        name_leftover(pid, first, sizeof first);
+        tree_describe(pid, first, sizeof first);
     unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
     if (n && !job->failure.happened && !job->stop_signal)
         log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
@@ -470,7 +464,7 @@ static void report(struct job *job, bool again)
     bool tell_next = again || f->has_rank;
     size_t tail_n = 0, n = 0;
     const char *tail = job->relay && f->has_rank ? relay_tail(job->relay, f->rank, &tail_n) : NULL;
-    uint32_t others = job->stopped;
+    uint32_t others = job->stopped - (job->stopped && f->reason == REASON_HANG);
     char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n,
                              tell_next ? next : NULL, &n);
     if (job->relay)
@@ -530,16 +524,20 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     rc = group_init(&job->group, job->world_size, on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
-    return environ_init(&job->environ, environ, err);
+    rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
+                    &job->attempt.board, on_hang, job, err);
+    return rc < 0 ? rc : environ_init(&job->environ, environ, err);
 }
 
-/* Workers of a group write to pipes and read nothing; a single one has our streams to itself. */
+/* Workers of a group write to pipes and read nothing; a single one has our streams to itself, unless its output
+ * must be seen as a sign of life. */
 static int open_streams(struct job *job, struct err *err)
 {
-    if (job->world_size == 1)
+    if (job->world_size == 1 && !job->config->spec->hang_timeout_ms)
         return 0;
-    job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (job->null_fd < 0)
+    if (job->world_size > 1)
+        job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (job->world_size > 1 && job->null_fd < 0)
         return err_set_errno(err, -errno, "/dev/null");
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
@@ -565,6 +563,7 @@ static void job_finish(struct job *job)
         if (dropped && job->stop_signal != SIGPIPE)
             log_warn("%" PRIu64 " bytes of the workers' output could not be written", dropped);
     }
+    vigil_finish(&job->vigil);
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
     group_finish(&job->group);

@@ -64,6 +64,12 @@ void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms);
  * starting at a line start where possible. Valid until the next call on r. *ret_n: length. */
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n);
 
+/* Bytes read from the rank's pipes so far, in all attempts. */
+uint64_t relay_bytes(const struct relay *r, unsigned rank);
+
+/* Output waits for whoever reads it. */
+bool relay_waits(const struct relay *r);
+
 /* Bytes that were read and could not be written (outlet gone, flush deadline). */
 uint64_t relay_dropped(const struct relay *r);
 

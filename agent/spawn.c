@@ -144,6 +144,8 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_CODE_OURS); /* it died before the prctl */
+    if (request->traceable)
+        prctl(PR_SET_PTRACER, parent); /* fails where there is no Yama */
     setsid();
     for (int fd = 0; fd < 3; fd++)
         if (request->stdio[fd] >= 0 && dup2(request->stdio[fd], fd) < 0)

@@ -9,6 +9,7 @@
 #include "../proto/err.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -50,6 +51,7 @@ struct spawn_request {
     char *const *envp;
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
+    bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
     const struct spawn_inherited *inherited;
 };
 

@@ -378,6 +378,11 @@ const struct field FIELDS[] = {
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
      .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
+    {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
+     AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "A worker that gives no sign of life for so long hangs, and the job is ended with a "
+             "report of where; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
+             "(sd_notify), or, for a worker that gives neither, its output."},
     {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
      .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "

@@ -40,6 +40,7 @@ struct job_spec {
     uint32_t max_restarts;
     uint64_t rendezvous_timeout_ms; /* 0: none; fits 32 bits */
     uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
+    uint64_t hang_timeout_ms;       /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;

@@ -99,8 +99,8 @@ struct board_slot {
     /* Written by the worker: progress. */
     _Alignas(CACHE_LINE) _Atomic uint64_t step;
     _Atomic uint64_t heartbeat;
-    _Atomic uint64_t entered;    /* device collectives entered */
-    _Atomic uint64_t finished;   /* device collectives known to be finished */
+    _Atomic uint64_t entered;    /* collectives entered, of this process's life */
+    _Atomic uint64_t finished;   /* collectives known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */

@@ -22,7 +22,8 @@
     X(2, SIGNAL, "was killed by a signal")                                                         \
     X(3, SPAWN, "could not be started")                                                            \
     X(4, RENDEZVOUS, "never came to the rendezvous")                                               \
-    X(5, STOPPED, "was stopped by the launcher")
+    X(5, STOPPED, "was stopped by the launcher")                                                   \
+    X(6, HANG, "gave no sign of life")
 
 /* Exit codes that the launcher gives itself; all others are the first failing worker's own. */
 #define EXIT_CODE_LIST(X)                                                                          \

@@ -80,6 +80,13 @@ void collective_reset(struct launch *l)
         atomic_store_explicit(&l->slot->arrive[k], 0, memory_order_relaxed);
 }
 
+/* The slot's counters have one writer, us. */
+static void count(_Atomic uint64_t *counter)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + 1, memory_order_relaxed);
+}
+
 /* ---- the barrier ---- */
 
 static void arrive(struct launch *l, unsigned round)
@@ -211,6 +218,7 @@ static int exchange(struct launch *l, const struct board_call *call)
     mine->reduce = call->reduce;
     mine->root = call->root;
     mine->bytes = call->bytes;
+    count(&l->slot->heartbeat); /* a long collective is many exchanges */
     int rc = pass_barrier(l);
     return rc ? rc : compare_calls(l, call);
 }
@@ -218,9 +226,17 @@ static int exchange(struct launch *l, const struct board_call *call)
 /* Heads every collective, after its arguments were checked. */
 static int enter(struct launch *l)
 {
+    count(&l->slot->entered);
     if (l->disagreed)
         return LAUNCH_INVALID; /* with the text of that time */
     return worker_verdict(l);
+}
+
+/* Ends every collective that did not fail. */
+static int finish(struct launch *l)
+{
+    count(&l->slot->finished);
+    return LAUNCH_OK;
 }
 
 static int bad_argument(struct launch *l, const char *text)
@@ -234,10 +250,13 @@ int launch_barrier(struct launch *l)
 {
     struct board_call call = {.op = CALL_BARRIER};
     int rc = enter(l);
-    if (rc || l->world_size == 1)
+    if (rc)
         return rc;
+    if (l->world_size == 1)
+        return finish(l);
     next_half(l);
-    return exchange(l, &call);
+    rc = exchange(l, &call);
+    return rc ? rc : finish(l);
 }
 
 int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
@@ -249,8 +268,10 @@ int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
         return bad_argument(l, "launch_broadcast: data is NULL");
     struct board_call call = {.op = CALL_BROADCAST, .root = (uint32_t)root, .bytes = bytes};
     int rc = enter(l);
-    if (rc || l->world_size == 1)
+    if (rc)
         return rc;
+    if (l->world_size == 1)
+        return finish(l);
 
     bool sends = l->rank == call.root;
     size_t done = 0, n;
@@ -267,7 +288,7 @@ int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
             copy(piece, half_of(l, call.root)->input, n);
         done += n;
     } while (done < bytes);
-    return LAUNCH_OK;
+    return finish(l);
 }
 
 int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_each)
@@ -283,7 +304,7 @@ int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_
         return rc;
     if (l->world_size == 1) {
         copy(out, in, bytes_each);
-        return LAUNCH_OK;
+        return finish(l);
     }
 
     size_t done = 0, n;
@@ -297,7 +318,7 @@ int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_
             copy((unsigned char *)out + r * bytes_each + done, half_of(l, r)->input, n);
         done += n;
     } while (done < bytes_each);
-    return LAUNCH_OK;
+    return finish(l);
 }
 
 /* Bytes [from, from + bytes) of all ranks' inputs, combined in order of rank, into our output. */
@@ -358,7 +379,7 @@ int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
         return rc;
     if (l->world_size == 1) {
         copy(out, in, bytes);
-        return LAUNCH_OK;
+        return finish(l);
     }
 
     size_t done = 0, n;
@@ -374,5 +395,5 @@ int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
             return rc;
         done += n;
     } while (done < bytes);
-    return LAUNCH_OK;
+    return finish(l);
 }

@@ -532,3 +532,40 @@ TEST(a_peer_that_writes_garbage_is_named)
     CHECK_INT(group_reap(&g, 0), ==, 0);
     group_close(&g);
 }
+
+/* ---- counters for those who watch ---- */
+
+static void call_each(struct launch *l, void *user)
+{
+    (void)user;
+    int32_t data[8] = {0};
+    CHECK_INT(launch_barrier(l), ==, 0);
+    CHECK_INT(launch_broadcast(l, data, sizeof *data, 0), ==, 0);
+    CHECK_INT(launch_all_gather(l, data + 4 + launch_rank(l), data + 4, sizeof *data), ==, 0);
+    CHECK_INT(launch_all_reduce(l, data, data, 1, LAUNCH_INT32, LAUNCH_SUM), ==, 0);
+    CHECK_INT(launch_broadcast(l, data, sizeof *data, 99), ==, LAUNCH_INVALID);
+    while (launch_check(l) == LAUNCH_OK)
+        ; /* all are told to stop */
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_STOP);
+}
+
+TEST(collectives_that_were_entered_and_finished_are_counted)
+{
+    struct group g;
+    for (uint32_t world = 1; world <= 3; world += 2) {
+        group_open(&g, world, 0);
+        for (uint32_t i = 0; i < world; i++)
+            group_spawn(&g, i, call_each, NULL);
+        group_start(&g);
+        for (uint32_t i = 0; i < world; i++)
+            while (atomic_load(&board_slot(&g.board, i)->finished) < 4)
+                ;
+        group_stop(&g);
+        for (uint32_t i = 0; i < world; i++) {
+            CHECK_INT(group_reap(&g, i), ==, 0);
+            CHECK_INT(board_slot(&g.board, i)->entered, ==, 5);
+            CHECK_INT(board_slot(&g.board, i)->finished, ==, 4);
+        }
+        group_close(&g);
+    }
+}
