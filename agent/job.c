@@ -170,7 +170,7 @@ static void note_early_leaver(struct job *job, const struct rank *rank)
 static void on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
 {
     struct job *job = user;
-    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_DEADLINE);
+    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
     snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
     job->failure.evidence = evidence;
     job_post(job, EVENT_HANG);

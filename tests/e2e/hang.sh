@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # limit: 180
-# --hang-timeout: silence ends the job with 124; the rank furthest behind is named; who gives signs is left alone.
+# --hang-timeout: silence ends the job with 123; the rank furthest behind is named; who gives signs is left alone.
 . "$SRC/tests/e2e/lib.sh"
 LIMIT=60
 
@@ -10,12 +10,12 @@ worker stuck.sh <<W
 #!/bin/sh
 [ \$RANK = 1 ] && exit 0; exec sleep $TAG
 W
-run --nproc-per-node=2 --hang-timeout=1 ./stuck.sh; expect 124 "one left early, one waits"
+run --nproc-per-node=2 --hang-timeout=1 ./stuck.sh; expect 123 "one left early, one waits"
 check "rank 0 is named" has 'rank 0 of 2 failed first: it hangs' err
 check "the early leaver is mentioned" has 'rank 1 ended early with 0' err
 check "what it does is told" has 'rank 0: sleeps in (clock_)?nanosleep' err
 check "nothing is left" running 0
-run --nproc-per-node=1 --hang-timeout=500ms sleep $TAG; expect 124 "a single silent worker"
+run --nproc-per-node=1 --hang-timeout=500ms sleep $TAG; expect 123 "a single silent worker"
 run --nproc-per-node=2 --hang-timeout=500ms --exit-code=torchrun sleep $TAG; expect 1 "torchrun's exit code"
 
 # Output as a sign: as long as any is written; also of a single worker, whose stdin stays its own.
@@ -43,7 +43,7 @@ if os.environ["RANK"] == "0":
         print("still writing", flush=True); time.sleep(period / 8)
 W
 WATCHDOG_PID=1 NOTIFY_SOCKET=/nowhere run --nproc-per-node=2 --hang-timeout=1 ./dog.py; expect 0 "heartbeats keep a silent job alive"
-run --nproc-per-node=2 --hang-timeout=1 ./dog.py x; expect 124 "no heartbeat any more"
+run --nproc-per-node=2 --hang-timeout=1 ./dog.py x; expect 123 "no heartbeat any more"
 check "that rank is named" has 'rank 0 of 2 failed first: it hangs: no step and no heartbeat' err
 check "its last words are shown" has 'STATUS: epoch 5' err
 NOTIFY_SOCKET=/outer run sh -c 'echo $NOTIFY_SOCKET; exit 0'; check "off: nothing of this is changed" has '^/outer$' out
@@ -73,7 +73,7 @@ int launch_main(struct launch *l, int argc, char **argv)
 }
 C
 if cc -g -O1 -I"$SRC/worker" spin.c "$BUILD/liblaunch.a" -pthread -o spin 2>cc.err; then
-    run --nproc-per-node=4 --hang-timeout=1 ./spin; expect 124 "a rank that spins"
+    run --nproc-per-node=4 --hang-timeout=1 ./spin; expect 123 "a rank that spins"
     check "the one that spins is named" has 'rank 2 of 4 failed first: it hangs before collective 5' err
     check "its state is told" has '^launch:   rank 2: step 5, 4 collectives finished, runs on a CPU' err
     check "the others share a line" has '^launch:   ranks 0, 1, 3: step 5, in collective 5, sleeps in futex' err
@@ -95,7 +95,7 @@ kill -STOP "$w"; until_true has "warning: rank [01] \(pid $w\) was stopped by SI
 kill -CONT "$w"; until_true has "rank [01] \(pid $w\) goes on" err || fail "its end is told"
 kill -TERM $pid; wait $pid
 start --nproc-per-node=3 --hang-timeout=1 sleep $TAG; until_true running 3; w=$(pgrep -fx "sleep $TAG" | sed -n 2p)
-kill -STOP "$w"; wait $pid; rc=$?; expect 124 "a stopped worker"
+kill -STOP "$w"; wait $pid; rc=$?; expect 123 "a stopped worker"
 check "it is named as stopped" has "failed first: it is stopped by a signal .*pid $w" err
 check "nothing is left" running 0
 
