@@ -206,10 +206,12 @@ $(FAKE_EXAMPLES): $(FAKE)/%: $(B)/fake-obj/examples/$$*/$$*.o $(FAKE_PARTS)
 	@mkdir -p $(@D)
 	$(Q)$(link_fake)
 
+# Helpers are as small as they can be: what they cost is measured with them. Only those named here see the agent.
+$(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
 
 # The same as an MPI program, with each MPI that has its headers here.
 MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define LARGE_BYTES (64u * 1024u * 1024u)
-#define WARM_ROUNDS 100
 
 #ifdef WITH_MPI
 #include <mpi.h>
@@ -38,7 +37,7 @@ static int sum(struct launch *l, float *data, size_t n)
 
 static int time_barrier(CONTEXT l, int rank, int rounds)
 {
-    for (int i = -WARM_ROUNDS; i < rounds; i++) {
+    for (int i = -rounds / 10; i < rounds; i++) {
         uint64_t start = clock_now_ns();
         int rc = barrier(l);
         if (rc)
@@ -49,14 +48,14 @@ static int time_barrier(CONTEXT l, int rank, int rounds)
     return 0;
 }
 
-static int time_sum(CONTEXT l, int rank, int rounds, const char *name, size_t bytes, int warm)
+static int time_sum(CONTEXT l, int rank, int rounds, const char *name, size_t bytes)
 {
     size_t n = bytes / sizeof(float);
     float *data = malloc(bytes);
     if (!data)
         return -5;
     int rc = 0;
-    for (int i = -warm; i < rounds && rc == 0; i++) {
+    for (int i = -1 - rounds / 10; i < rounds && rc == 0; i++) {
         for (size_t k = 0; k < n; k++)
             data[k] = 1;
         rc = barrier(l);
@@ -75,9 +74,9 @@ static int measure(CONTEXT l, int rank, int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 1000, large = argc > 2 ? atoi(argv[2]) : 5;
     int rc = time_barrier(l, rank, rounds);
     if (rc == 0)
-        rc = time_sum(l, rank, rounds, "all_reduce_8B", 8, WARM_ROUNDS);
+        rc = time_sum(l, rank, rounds, "all_reduce_8B", 8);
     if (rc == 0 && large)
-        rc = time_sum(l, rank, large, "all_reduce_64MiB", LARGE_BYTES, 1);
+        rc = time_sum(l, rank, large, "all_reduce_64MiB", LARGE_BYTES);
     return rc;
 }
 

@@ -76,7 +76,7 @@ def torchrun_reason():
     """(argv in front of options, None) or (None, why not)."""
     for python in ("python3", "/usr/bin/python3"):
         argv = [python, "-m", "torch.distributed.run"]
-        probe = [*argv, "--standalone", "--nproc-per-node=1", "--no-python", "/bin/true"]
+        probe = [*argv, "--standalone", "--nproc_per_node=1", "--no_python", "/bin/true"]
         try:
             p = subprocess.run(probe, capture_output=True, text=True, timeout=90)
         except (OSError, subprocess.TimeoutExpired) as e:
@@ -120,10 +120,10 @@ class Peers:
             options = list(program[: program.index("--")]) if "--" in program else []
             rest = list(program[program.index("--") + 1 :]) if "--" in program else list(program)
             return [LAUNCH, f"--nproc-per-node={n}", *options, *rest]
-        if name == "floor":
-            return [helper("floor"), str(n), *program]
+        if name in ("spawn", "fork"):
+            return [helper("floor"), name, str(n), *program]
         if name == "torchrun":
-            return [*self.found[name], "--standalone", f"--nproc-per-node={n}", "--no-python", *program]
+            return [*self.found[name], "--standalone", f"--nproc_per_node={n}", "--no_python", *program]
         return [*self.found[name], "-n", str(n), *program]
 
 
