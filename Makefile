@@ -3,7 +3,8 @@
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
-# make bench install clean deps
+# make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make install clean deps
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
 # PREFIX=/usr/local DESTDIR=
@@ -83,6 +84,8 @@ ifneq ($(wildcard tests/fake/nccl.c),)
 FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
+# What tests/bench/run.py measures with.
+BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -203,11 +206,25 @@ $(FAKE_EXAMPLES): $(FAKE)/%: $(B)/fake-obj/examples/$$*/$$*.o $(FAKE_PARTS)
 	@mkdir -p $(@D)
 	$(Q)$(link_fake)
 
+# Helpers are as small as they can be: what they cost is measured with them. Only those named here see the agent.
+$(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
+
+# The same as an MPI program, with each MPI that has its headers here.
+MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
+$(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
+	$(call say,MPICC $@)
+	@mkdir -p $(@D)
+	$(Q)mpicc.$* -std=gnu17 -O2 -DWITH_MPI $< -o $@
+
 # Two steps, because a make that has just installed libuv must look for it again.
 check: deps
 	@$(MAKE) --no-print-directory all run-tests
 
-run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES)
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
 	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
@@ -252,8 +269,11 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
 
-bench: all
-	@if [ -e tests/bench/run.py ]; then exec python3 tests/bench/run.py; else echo 'bench: no tests/bench/run.py'; fi
+# What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
+ITEMS ?=
+# The MPIs are asked for late, by second expansion: no other make pays for it.
+bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
+	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

@@ -27,7 +27,7 @@
 
 #define RELAY_IDLE_MS 100
 #define RELAY_HOLD_MS 1000
-#define RELAY_CHUNK_BYTES (64u * 1024u)
+#define RELAY_CHUNK_BYTES (256u * 1024u) /* a widened pipe, see pipe.h */
 #define RELAY_LINE_MAX (1024u * 1024u) /* a longer line keeps the outlet to itself until it ends */
 #define RELAY_TAIL_BYTES 4096u         /* of stderr, kept for the failure report */
 
