@@ -41,7 +41,7 @@ static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind 
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(err, -errno, "pipe");
-    int rc = relay_add(relay, rank, kind, ends[0], err);
+    int rc = relay_add(relay, rank, kind, ends[0], NULL, err);
     if (rc < 0)
         close_fd(&ends[1]);
     else

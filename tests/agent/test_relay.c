@@ -85,7 +85,7 @@ static int add(unsigned rank, enum relay_stream_kind kind)
     int fds[2];
     struct err err;
     CHECK_INT(pipe2(fds, O_CLOEXEC), ==, 0);
-    CHECK_INT(relay_add(rig.relay, rank, kind, fds[0], &err), ==, 0);
+    CHECK_INT(relay_add(rig.relay, rank, kind, fds[0], NULL, &err), ==, 0);
     return rig.in[rank][kind] = fds[1];
 }
 
@@ -572,10 +572,10 @@ TEST(a_stream_has_one_place)
     setup();
     add(0, RELAY_STDOUT);
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    CHECK_INT(relay_add(rig.relay, 0, RELAY_STDOUT, fd, &err), ==, -EINVAL);
+    CHECK_INT(relay_add(rig.relay, 0, RELAY_STDOUT, fd, NULL, &err), ==, -EINVAL);
     CHECK_INT(fcntl(fd, F_GETFD), ==, -1); /* taken all the same */
     fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    CHECK_INT(relay_add(rig.relay, RANKS, RELAY_STDOUT, fd, &err), ==, -EINVAL);
+    CHECK_INT(relay_add(rig.relay, RANKS, RELAY_STDOUT, fd, NULL, &err), ==, -EINVAL);
     teardown();
 }
 
