@@ -19,6 +19,7 @@ struct environ_job {
     uint16_t master_port;
     unsigned cpus; /* that the job may use */
     int board_fd, bell_fd;
+    const char *error_file; /* of this rank; NULL: none */
 };
 
 /* Environments of one worker after another, in memory that is used again. */
