@@ -19,6 +19,15 @@ static int reopen(int fd)
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+/* With the usual 64 KiB every turn of ours ends in a short write, and the reader and we wait for each other by turns:
+ * half the rate of cat. The size is the pipe's own; it takes memory only as far as it is filled. */
+static void widen(int fd)
+{
+    int bytes = fcntl(fd, F_GETPIPE_SZ);
+    if (bytes > 0 && bytes < OUTLET_PIPE_BYTES)
+        fcntl(fd, F_SETPIPE_SZ, OUTLET_PIPE_BYTES); /* refused: it stays as it is */
+}
+
 static bool may_block(const struct stat *st, int fd)
 {
     return S_ISFIFO(st->st_mode) || (S_ISCHR(st->st_mode) && isatty(fd));
@@ -38,6 +47,8 @@ int outlet_init(struct outlet *o, uv_loop_t *loop, int fd, void (*on_writable)(s
         o->own_fd = reopen(fd);
         o->way = o->own_fd >= 0 ? OUTLET_PLAIN : OUTLET_TIMID;
         o->fd = o->own_fd >= 0 ? o->own_fd : fd;
+        if (S_ISFIFO(st.st_mode) && o->own_fd >= 0)
+            widen(o->own_fd);
     }
     return 0;
 }

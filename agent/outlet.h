@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #define OUTLETS_MAX 2
+#define OUTLET_PIPE_BYTES (256 * 1024) /* what a pipe that we write to shall hold */
 
 enum outlet_way {
     OUTLET_PLAIN,  /* regular files, /dev/null, an own non-blocking description: just write */
