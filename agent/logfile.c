@@ -93,13 +93,17 @@ static int open_new(int dir_fd, const char *name)
 static void rotate(struct logfile *f)
 {
     char from[PATH_MAX], to[PATH_MAX];
+    unsigned n = 1; /* the first number that is free, or the last one */
+    for (; n < f->keep; n++) {
+        snprintf(to, sizeof to, "%s.%u", f->name, n);
+        if (faccessat(f->dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            break;
+    }
     int rc = 0;
-    for (unsigned i = f->keep; i > 0 && rc == 0; i--) {
-        snprintf(from, sizeof from, i > 1 ? "%s.%u" : "%s", f->name, i - 1);
-        snprintf(to, sizeof to, "%s.%u", f->name, i);
+    for (; n > 0 && rc == 0; n--) {
+        snprintf(from, sizeof from, n > 1 ? "%s.%u" : "%s", f->name, n - 1);
+        snprintf(to, sizeof to, "%s.%u", f->name, n);
         rc = renameat(f->dir_fd, from, f->dir_fd, to);
-        if (rc < 0 && errno == ENOENT && i > 1)
-            rc = 0; /* not so many yet */
     }
     int fd = rc == 0 ? open_new(f->dir_fd, f->name) : -1;
     if (fd < 0) {
