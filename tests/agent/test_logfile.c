@@ -176,9 +176,9 @@ TEST(any_mix_of_sizes_is_rotated_without_losing_or_doubling_a_byte)
         char name[32], part[48];
         setup();
         snprintf(name, sizeof name, "log-%u", limit);
-        unsigned keep = 60000 / limit + 10;
+        size_t total = limit < 5 ? 200 : limit * 40;
+        unsigned keep = (unsigned)total + 1;
         struct logfile *f = file(name, limit, keep);
-        size_t total = limit < 4 ? 300 : 3000;
         for (size_t i = 0; i < total; i++)
             said[i] = rand_r(&seed) % 20 ? (char)('a' + i % 26) : '\n';
         for (size_t at = 0, n; at < total; at += n) {
