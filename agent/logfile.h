@@ -45,7 +45,8 @@ bool writer_flush(struct writer *w, unsigned ms);
 void writer_destroy(struct writer *w);
 
 /* Creates a file that must not be there yet. dir_fd: borrowed, until the writer is destroyed. name: below it.
- * dir: its name for messages. rotate_bytes: larger files become name.1 and so on, `keep` of them; 0: never.
+ * dir: its name for messages. rotate_bytes: a file that would become larger becomes name.1
+ * and so on, `keep` of them, cut between lines where that can be; 0: never.
  * Returns NULL with errno. */
 struct logfile *logfile_create(struct writer *w, int dir_fd, const char *dir, const char *name,
                                uint64_t rotate_bytes, unsigned keep);
