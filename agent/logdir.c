@@ -33,13 +33,17 @@ static int refuse(struct err *err, int error, const char *path)
     return err_set_errno(err, -error, "%s", shown(path, text));
 }
 
-static int make_absolute(const char *path, char **ret, struct err *err)
+/* Heap; NULL with errno. */
+static char *make_absolute(const char *path)
 {
-    char here[PATH_MAX], text[SHOWN_BYTES];
+    char here[PATH_MAX], *whole = NULL;
     if (path[0] != '/' && !getcwd(here, sizeof here))
-        return err_set_errno(err, -errno, "%s: the working directory", shown(path, text));
-    int n = path[0] == '/' ? asprintf(ret, "%s", path) : asprintf(ret, "%s/%s", here, path);
-    return n < 0 ? err_set_errno(err, -ENOMEM, "%s", shown(path, text)) : 0;
+        return NULL;
+    int n = path[0] == '/' ? asprintf(&whole, "%s", path) : asprintf(&whole, "%s/%s", here, path);
+    if (n >= 0)
+        return whole;
+    errno = ENOMEM;
+    return NULL;
 }
 
 /* mkdir, content with a directory that is there already. */
@@ -67,11 +71,10 @@ static int make_parents(char *path)
 
 int logdir_open(const char *path, char **ret_path, int *ret_fd, struct err *err)
 {
-    AUTO_FREE char *whole = NULL;
-    int rc = make_absolute(path, &whole, err);
-    if (rc < 0)
-        return rc;
-    rc = make_parents(whole);
+    AUTO_FREE char *whole = make_absolute(path);
+    if (!whole)
+        return refuse(err, errno, path);
+    int rc = make_parents(whole);
     AUTO_FD fd = rc < 0 ? -1 : open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return refuse(err, rc < 0 ? -rc : errno, whole);

@@ -112,7 +112,8 @@ TEST(init_survives_every_allocation_that_fails)
 
 TEST(setting_a_text_survives_a_failing_allocation)
 {
-    static const char *const NAMES[] = {"run-id", "role", "master-addr", "log-dir", "duplicate-stdout-filters"};
+    static const char *const NAMES[] = {"run-id", "role", "master-addr", "log-dir",
+                                        "duplicate-stdout-filters"};
     struct job_spec spec;
     CHECK_INT(spec_init(&spec), ==, 0);
     for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
