@@ -12,13 +12,10 @@
 
 #define SHOWN_BYTES 300
 
-/* For a message of one line: no control characters, and what matters of a long path. */
+/* As much of a path as leaves room for the reason behind it. */
 static const char *shown(const char *path, char text[SHOWN_BYTES])
 {
     snprintf(text, SHOWN_BYTES, "%s", path);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
     return text;
 }
 

@@ -167,6 +167,33 @@ TEST(prefixed_lines_of_eight_ranks_are_never_torn_through_a_slow_reader)
     teardown();
 }
 
+TEST(a_chunk_that_grows_by_its_prefixes_keeps_its_order_at_a_slow_reader)
+{
+    static char text[60000];
+    CHECK_INT(pipe2(rig.out, O_CLOEXEC), ==, 0);
+    open_relay(rig.out[1], rig.out[1]);
+    fcntl(rig.out[0], F_SETPIPE_SZ, 4096);
+    for (size_t i = 0; i < sizeof text; i += 2) {
+        text[i] = (char)('a' + i / 2 % 26);
+        text[i + 1] = '\n';
+    }
+    int a = add_prefixed(0), b = add_prefixed(1);
+    CHECK_INT(write(a, text, sizeof text), ==, sizeof text);
+    CHECK_INT(write(b, text, sizeof text), ==, sizeof text);
+    settle();
+    start_reading();
+    until_got(2 * sizeof text / 2 * 7);
+    size_t next[2] = {0};
+    for (const char *line = rig.got; line < rig.got + rig.n_got; line += 7) {
+        CHECK(line[2] == '0' || line[2] == '1');
+        CHECK_INT(line[5], ==, 'a' + (int)(next[line[2] - '0']++ % 26));
+        CHECK_INT(line[6], ==, '\n');
+    }
+    CHECK_INT(next[0], ==, sizeof text / 2);
+    CHECK_INT(next[1], ==, sizeof text / 2);
+    teardown();
+}
+
 TEST(a_file_has_every_byte_and_the_outlet_the_prefixed_lines)
 {
     char bytes[512];
@@ -199,6 +226,8 @@ TEST(a_hidden_stream_goes_to_its_file_and_its_tail_only)
     say(b, "open line");
     until_got(9);
     say(a, " more\n"); /* although the outlet belongs to another */
+    settle();
+    CHECK_STR(content("err", NULL), "hidden\nhalf more\n");
     logfile_close(route.file);
     end_rank(0);
     CHECK_STR(content("err", NULL), "hidden\nhalf more\n");
@@ -234,6 +263,56 @@ TEST(a_blocked_reader_does_not_keep_bytes_of_ended_workers_from_their_files)
     until_ended(1);
     content("out", &n);
     CHECK_INT(n, ==, total);
+    teardown_files();
+}
+
+/* The log file's descriptor becomes that of a pipe that nobody reads: the writer's next write hangs. */
+static void hang_disk(const char *name, int ends[2])
+{
+    char path[600];
+    int target = -1;
+    CHECK_INT(pipe2(ends, O_CLOEXEC), ==, 0);
+    snprintf(path, sizeof path, "%s/%s", test_dir(), name);
+    for (int fd = 3; fd < 64 && target < 0; fd++) {
+        char link[64], where[600] = "";
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (readlink(link, where, sizeof where - 1) > 0 && strcmp(where, path) == 0)
+            target = fd;
+    }
+    CHECK_INT(target, >=, 0);
+    CHECK_INT(dup3(ends[1], target, O_CLOEXEC), ==, target);
+}
+
+TEST(a_disk_that_hangs_slows_its_streams_down_and_no_others)
+{
+    static char block[65536];
+    setup_files();
+    struct relay_route route = {.hidden = true, .file = file("out")};
+    int a = add_route(0, RELAY_STDOUT, &route), b = add(1, RELAY_STDOUT), ends[2];
+    logfile_close(route.file);
+    hang_disk("out", ends);
+    fcntl(a, F_SETFL, O_NONBLOCK);
+    size_t total = 0, got = 0;
+    for (int idle = 0; idle < 3 && total < 4 * WRITER_MAX_BYTES;) {
+        ssize_t n = write(a, block, sizeof block);
+        idle = n > 0 ? 0 : idle + 1;
+        total += n > 0 ? (size_t)n : 0;
+        settle();
+    }
+    CHECK_INT(total, <=, WRITER_MAX_BYTES + 4 * 65536);
+    say(b, "alive\n");
+    until_got(6);
+    close_fd(&rig.in[0][RELAY_STDOUT]);
+    /* The disk comes back, and so does the stream. */
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    while (got < total) {
+        ssize_t n = read(ends[0], block, sizeof block);
+        got += n > 0 ? (size_t)n : 0;
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    }
+    CHECK_INT(got, ==, total);
+    close(ends[0]);
+    close(ends[1]);
     teardown_files();
 }
 
