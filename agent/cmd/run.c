@@ -45,6 +45,20 @@ static int prepare(struct job_spec *spec, struct plan *plan, struct program *pro
     return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
 }
 
+static int start(struct job_config *config)
+{
+    struct err err;
+    if (config->plan->warning[0])
+        log_warn("%s", config->plan->warning);
+    if (config->logs->announce)
+        log_info("log files are in %s", config->logs->dir);
+    int exit_code = guard_run(run_agent, config, &err);
+    if (exit_code >= 0)
+        return exit_code;
+    log_error("%s", err.text);
+    return EXIT_CODE_OURS;
+}
+
 static int run(struct job_spec *spec)
 {
     struct plan plan;
@@ -55,25 +69,15 @@ static int run(struct job_spec *spec)
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
     int exit_code = prepare(spec, &plan, &program, &logs, &err);
-    if (exit_code) {
+    if (exit_code)
         log_error("%s", err.text);
-        return exit_code;
-    }
-    if (plan.warning[0])
-        log_warn("%s", plan.warning);
-    if (logs.announce)
-        log_info("log files are in %s", logs.dir);
-    struct job_config config = {.spec = spec,
-                                .plan = &plan,
-                                .program = &program,
-                                .logs = &logs,
-                                .inherited = &inherited,
-                                .ignored_signals = ignored};
-    exit_code = guard_run(run_agent, &config, &err);
-    if (exit_code < 0) {
-        log_error("%s", err.text);
-        exit_code = EXIT_CODE_OURS;
-    }
+    else
+        exit_code = start(&(struct job_config){.spec = spec,
+                                               .plan = &plan,
+                                               .program = &program,
+                                               .logs = &logs,
+                                               .inherited = &inherited,
+                                               .ignored_signals = ignored});
     logs_finish(&logs);
     program_finish(&program);
     return exit_code;

@@ -14,7 +14,7 @@ if command -v script >/dev/null; then
     check "one worker has the terminal" has 'yes' <(script -qec "$LAUNCH sh -c 'test -t 0 && test -t 1 && echo yes'" /dev/null </dev/null)
 fi
 
-which() { echo hello | "$LAUNCH" "$@" sh -c 'read -r x && echo "$RANK $x"' | sort | xargs; }
+which() { echo hello | "$LAUNCH" "$@" sh -c 'if read -r x; then echo "$RANK $x"; fi' | sort | xargs; }
 check "one rank gets it" test "$(which --nproc-per-node=3 --stdin=1)" = '1 hello'
 check "nobody gets it" test -z "$(which --stdin=none)"
 check "a single worker by its number" test "$(which --stdin=0)" = '0 hello'
