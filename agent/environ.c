@@ -194,7 +194,7 @@ static void add_torchrun(struct environ *e, const struct environ_job *job, uint3
     add(e, ENV_RESTART_COUNT, "%u", job->restart_count);
     add(e, ENV_MAX_RESTARTS, "%u", spec->max_restarts);
     add(e, ENV_RUN_ID, "%s", job->run_id);
-    add(e, ENV_ERROR_FILE, "%s", ""); /* torchrun's value when no log directory is kept */
+    add(e, ENV_ERROR_FILE, "%s", job->error_file ? job->error_file : "");
     add(e, ENV_SIGNALS_TO_HANDLE, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
     add_default(e, ENV_NCCL_ASYNC, "1");
 }

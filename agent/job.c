@@ -9,7 +9,6 @@
 #include "watch.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #define SAME_SIGNAL_NS (200 * NS_PER_MS)
 /* A stdout or stderr that nobody reads does not keep us from exiting. */
 #define FLUSH_MS 2000
+#define LOG_FLUSH_MS 10000 /* a hung disk neither */
 #define MAX_EVENTS 16
 
 /* ---- The job ---- */
@@ -36,7 +36,6 @@ struct job {
     uv_timer_t timer; /* the state's deadline; every change of state stops it */
     struct signals signals;
     struct watch *guard_watch;
-    int null_fd;
 
     enum job_state state;
     uint64_t state_since_ns;
@@ -331,7 +330,7 @@ static void enter_launch(struct job *job)
                 .cpus = c->plan->cpus},
         .ranks = job->group.ranks,
         .relay = job->relay,
-        .null_fd = job->null_fd,
+        .logs = c->logs,
         .on_stage = on_stage,
         .user = job,
     };
@@ -513,7 +512,7 @@ static void enter_done(struct job *job)
 
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
-    *job = (struct job){.config = config, .null_fd = -1, .world_size = config->plan->world_size};
+    *job = (struct job){.config = config, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
     job->state_since_ns = clock_now_ns();
     int rc = uv_loop_init(&job->loop);
@@ -529,20 +528,18 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     return rc < 0 ? rc : environ_init(&job->environ, environ, err);
 }
 
-/* Workers of a group write to pipes and read nothing; a single one has our streams to itself, unless its output
- * must be seen as a sign of life. */
+/* Workers of a group write to pipes; a single one has our streams to itself, unless something is asked of them, such as
+ * being a sign of life. */
 static int open_streams(struct job *job, struct err *err)
 {
-    if (job->world_size == 1 && !job->config->spec->hang_timeout_ms)
-        return 0;
-    if (job->world_size > 1)
-        job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (job->world_size > 1 && job->null_fd < 0)
-        return err_set_errno(err, -errno, "/dev/null");
+    struct logs *logs = job->config->logs;
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
-    return relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
-                        &callbacks, err);
+    int rc = 0;
+    if (logs_want_relay(logs) || job->config->spec->hang_timeout_ms)
+        rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
+                          &callbacks, err);
+    return rc < 0 ? rc : logs_start(logs, &job->loop, job->relay, err);
 }
 
 static int start_listening(struct job *job, int guard_pidfd, struct err *err)
@@ -563,6 +560,7 @@ static void job_finish(struct job *job)
         if (dropped && job->stop_signal != SIGPIPE)
             log_warn("%" PRIu64 " bytes of the workers' output could not be written", dropped);
     }
+    logs_flush(job->config->logs, LOG_FLUSH_MS);
     vigil_finish(&job->vigil);
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
@@ -575,7 +573,8 @@ int job_run(const struct job_config *config, int guard_pidfd)
     struct err err;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ignore(SIGPIPE);
-    int rc = spawn_reserve_descriptors(config->plan->world_size, &err);
+    int rc = spawn_reserve_descriptors(config->plan->world_size, logs_files_per_rank(config->logs),
+                                       &err);
     if (rc == 0)
         rc = job_init(&job, config, &err);
     if (rc == 0)

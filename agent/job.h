@@ -11,6 +11,7 @@
 #include "attempt.h"
 #include "group.h"
 #include "lifecycle.h"
+#include "logs.h"
 #include "plan.h"
 #include "program.h"
 #include "relay.h"
@@ -22,6 +23,7 @@ struct job_config {
     const struct job_spec *spec;
     const struct plan *plan;
     const struct program *program;
+    struct logs *logs; /* prepared */
     const struct spawn_inherited *inherited;
     unsigned ignored_signals; /* bit n: signal n was ignored when we were started, and stays so */
 };

@@ -33,6 +33,7 @@ struct relay {
     unsigned n_sinks, n_ranks;
     struct rank *ranks;
     char chunk[RELAY_CHUNK_BYTES];
+    char prefixed[STREAM_PREFIXED_BYTES];
 };
 
 static struct relay *relay_of(struct stream_set *set)
@@ -165,13 +166,13 @@ int relay_create(struct relay **ret, uv_loop_t *loop, unsigned nranks, int out_f
         free(ranks);
         return err_set_errno(err, -ENOMEM, "output of %u ranks", nranks);
     }
-    memset(r, 0,
-           offsetof(struct relay, chunk)); /* the chunk costs no memory before its first use */
+    memset(r, 0, offsetof(struct relay, chunk)); /* buffers cost no memory before their first use */
     r->callbacks = *callbacks;
     r->ranks = ranks;
     r->n_ranks = nranks;
     r->refs = 1;
     r->set.chunk = r->chunk;
+    r->set.prefixed = r->prefixed;
     r->set.on_data = on_data;
     r->set.on_end = on_stream_end;
     r->set.on_freed = on_stream_freed;
@@ -185,22 +186,32 @@ int relay_create(struct relay **ret, uv_loop_t *loop, unsigned nranks, int out_f
     return 0;
 }
 
-int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int fd, struct err *err)
+int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int fd,
+              const struct relay_route *route, struct err *err)
 {
+    static const struct relay_route plain;
     AUTO_FD mine = fd;
     if (rank >= r->n_ranks || (unsigned)kind >= RELAY_KINDS_N || r->ranks[rank].stream[kind])
         return err_set(err, -EINVAL, "output of rank %u: no place for a pipe of kind %d", rank,
                        kind);
     struct rank *slot = &r->ranks[rank];
     bool new_attempt = !has_streams(slot) && !slot->draining;
-    int rc =
-        stream_create(&slot->stream[kind], &r->set, r->sink_of[kind], rank, kind, take_fd(&mine));
+    int rc = stream_create(&slot->stream[kind], &r->set, r->sink_of[kind], rank, kind,
+                           take_fd(&mine), route ? route : &plain);
     if (rc < 0)
         return err_set_errno(err, rc, "output of rank %u", rank);
     if (new_attempt)
         tail_reset(&slot->tail);
     r->refs++;
     return 0;
+}
+
+void relay_files_ready(struct relay *r)
+{
+    for (struct stream *s = r->set.first, *next; s; s = next) {
+        next = s->next;
+        stream_resume(s);
+    }
 }
 
 void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms)

@@ -47,21 +47,28 @@ void spawn_inherited_read(struct spawn_inherited *inherited)
     getrlimit(RLIMIT_NOFILE, &inherited->nofile);
 }
 
-int spawn_reserve_descriptors(unsigned n, struct err *err)
+int spawn_reserve_descriptors(unsigned n, unsigned files, struct err *err)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 0;
-    rlim_t need = (rlim_t)n * DESCRIPTORS_PER_WORKER + DESCRIPTORS_OF_OURS;
+    rlim_t need = (rlim_t)n * (DESCRIPTORS_PER_WORKER + files) + DESCRIPTORS_OF_OURS;
     if (limit.rlim_max < need)
         return err_set(err, -EMFILE, "%u workers need %llu open files, ulimit -Hn allows %llu", n,
                        (unsigned long long)need, (unsigned long long)limit.rlim_max);
-    if (limit.rlim_cur < need) {
-        limit.rlim_cur = need;
+    if (limit.rlim_cur < need + n) {
+        limit.rlim_cur = limit.rlim_max < need + n ? limit.rlim_max : need + n;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return err_set_errno(err, -errno, "RLIMIT_NOFILE");
     }
     return 0;
+}
+
+bool spawn_may_open(unsigned n, unsigned more)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)n * (DESCRIPTORS_PER_WORKER + more) + DESCRIPTORS_OF_OURS;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= need;
 }
 
 int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err)

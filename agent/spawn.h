@@ -36,9 +36,12 @@ struct spawn_group;
 /* Reads signal mask, SIGPIPE, SIGCHLD and RLIMIT_NOFILE of this process. Call before changing them. */
 void spawn_inherited_read(struct spawn_inherited *inherited);
 
-/* Many workers mean many descriptors here (a pidfd and two pipes each): raises the soft limit as far as n workers
- * need. -EMFILE: the hard limit is too low. */
-MUST_CHECK int spawn_reserve_descriptors(unsigned n, struct err *err);
+/* Many workers mean many descriptors here (a pidfd, two pipes and `files` log files each): raises the soft limit as
+ * far as n workers need, and by one more for each where the hard limit allows it. -EMFILE: the hard limit is too low. */
+MUST_CHECK int spawn_reserve_descriptors(unsigned n, unsigned files, struct err *err);
+
+/* Whether the limit, as it is now, leaves room for `more` descriptors a worker beside those. */
+bool spawn_may_open(unsigned n, unsigned more);
 
 MUST_CHECK int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err);
 

@@ -35,41 +35,50 @@ static int name_run(struct job_spec *spec, struct err *err)
 
 /* All that can be found wrong is found here, before anything is started. */
 static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
-                   struct err *err)
+                   struct logs *logs, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
     if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)
         return exit_code;
     if (name_run(spec, err) < 0)
         return EXIT_CODE_OURS;
-    return 0;
+    return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
+}
+
+static int start(struct job_config *config)
+{
+    struct err err;
+    if (config->plan->warning[0])
+        log_warn("%s", config->plan->warning);
+    if (config->logs->announce)
+        log_info("log files are in %s", config->logs->dir);
+    int exit_code = guard_run(run_agent, config, &err);
+    if (exit_code >= 0)
+        return exit_code;
+    log_error("%s", err.text);
+    return EXIT_CODE_OURS;
 }
 
 static int run(struct job_spec *spec)
 {
     struct plan plan;
     struct program program = {0};
+    struct logs logs = {0};
     struct spawn_inherited inherited;
     struct err err;
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
-    int exit_code = prepare(spec, &plan, &program, &err);
-    if (exit_code) {
+    int exit_code = prepare(spec, &plan, &program, &logs, &err);
+    if (exit_code)
         log_error("%s", err.text);
-        return exit_code;
-    }
-    if (plan.warning[0])
-        log_warn("%s", plan.warning);
-    struct job_config config = {.spec = spec,
-                                .plan = &plan,
-                                .program = &program,
-                                .inherited = &inherited,
-                                .ignored_signals = ignored};
-    exit_code = guard_run(run_agent, &config, &err);
-    if (exit_code < 0) {
-        log_error("%s", err.text);
-        exit_code = EXIT_CODE_OURS;
-    }
+    else
+        exit_code = start(&(struct job_config){.spec = spec,
+                                               .plan = &plan,
+                                               .program = &program,
+                                               .logs = &logs,
+                                               .inherited = &inherited,
+                                               .ignored_signals = ignored});
+    logs_finish(&logs);
     program_finish(&program);
     return exit_code;
 }

@@ -92,6 +92,7 @@ TEST(an_outer_jobs_variables_never_reach_a_worker)
                      "MASTER_ADDR=10.9.8.7",
                      "MASTER_PORT=1",
                      "TORCHELASTIC_USE_AGENT_STORE=True",
+                     "TORCHELASTIC_ERROR_FILE=/outer",
                      "LAUNCH_BOARD_FD=3",
                      "PATH=/bin",
                      NULL};
@@ -102,7 +103,12 @@ TEST(an_outer_jobs_variables_never_reach_a_worker)
     CHECK_STR(value(env, "MASTER_ADDR"), "127.0.0.1");
     CHECK_STR(value(env, "LAUNCH_BOARD_FD"), "100");
     CHECK_STR(value(env, "PATH"), "/bin");
+    CHECK_STR(value(env, "TORCHELASTIC_ERROR_FILE"), "");
     CHECK(!value(env, "TORCHELASTIC_USE_AGENT_STORE"));
+    environ_finish(&e);
+    job.error_file = "/logs/attempt_0/1/error.json";
+    env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "TORCHELASTIC_ERROR_FILE"), "/logs/attempt_0/1/error.json");
     environ_finish(&e);
 }
 
