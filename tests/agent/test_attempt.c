@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* agent/attempt.c: all or nobody runs, and what an attempt holds is given back. */
 #include "../../agent/attempt.h"
+#include "../../agent/logs.h"
 #include "../../agent/group.h"
 #include "procs.h"
 
@@ -23,6 +24,8 @@ static void on_exit_(void *user, struct rank *rank)
     (void)user, (void)rank;
 }
 
+static struct logs logs;
+
 static void on_stage(void *user, uint32_t rank, enum stage stage)
 {
     (void)user, (void)rank, (void)stage;
@@ -37,6 +40,8 @@ static void prepare(const char *script)
     CHECK_INT(environ_init(&environ_, environ, &err), ==, 0);
     CHECK_INT(group_init(&group, N, on_exit_, NULL), ==, 0);
     group_begin(&group, false);
+    spec.run_id = strdup("r");
+    CHECK_INT(logs_prepare(&logs, &spec, N, &err), ==, 0);
     program = (struct program){.file = request->file, .argv = (char **)request->argv};
     close(request->stdio[1]);
     config = (struct attempt_config){
@@ -52,7 +57,7 @@ static void prepare(const char *script)
                 .generation = 1,
                 .cpus = 2},
         .ranks = group.ranks,
-        .null_fd = -1,
+        .logs = &logs,
         .on_stage = on_stage,
     };
 }
@@ -69,6 +74,7 @@ static void finish(void)
     attempt_finish(&attempt);
     environ_finish(&environ_);
     group_finish(&group);
+    logs_finish(&logs);
     spec_finish(&spec);
     uv_run(&loop, UV_RUN_DEFAULT);
     CHECK_INT(uv_loop_close(&loop), ==, 0);

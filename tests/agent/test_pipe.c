@@ -36,7 +36,7 @@ static void on_rank_end(void *user, unsigned rank)
 static void add(struct relay *relay, unsigned rank, int ret[2])
 {
     CHECK_INT(pipe(ret), ==, 0);
-    CHECK_INT(relay_add(relay, rank, RELAY_STDOUT, dup(ret[0]), NULL), ==, 0);
+    CHECK_INT(relay_add(relay, rank, RELAY_STDOUT, dup(ret[0]), NULL, NULL), ==, 0);
 }
 
 TEST(only_pipes_that_were_full_are_widened)
