@@ -84,7 +84,7 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     rc = gpu_set_choose(&plan->gpu_set, &plan->gpus, variable, visible, err);
     if (rc < 0)
         return rc;
-    if (plan->gpu_set.stopped_at[0] && strcmp(plan->gpu_set.stopped_at, "-1") != 0)
+    if (plan->gpus.n && plan->gpu_set.stopped_at[0] && strcmp(plan->gpu_set.stopped_at, "-1") != 0)
         snprintf(plan->warning, sizeof plan->warning,
                  "%s: '%s' names no GPU here; it and what follows are not used", variable,
                  plan->gpu_set.stopped_at);
