@@ -243,7 +243,14 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
 
-bench: all
+# Programs that measure one thing; they use what the launcher is made of.
+BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(TESTED)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
+
+bench: all $(BENCHES)
 	@if [ -e tests/bench/run.py ]; then exec python3 tests/bench/run.py; else echo 'bench: no tests/bench/run.py'; fi
 
 # ---- install ----
