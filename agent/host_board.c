@@ -4,6 +4,7 @@
 #include "watch.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
  * (which use 3 to 9) when the worker's descriptor limit allows it. */
 #define PARK_FD 100
 #define PARK_LIMIT 128
+#define LIST_MAX 8 /* ranks named in a message */
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
 {
@@ -94,6 +96,34 @@ void host_board_stop(struct host_board *hb, uint32_t why)
         return;
     atomic_store(&hb->board.head->stop, why);
     board_bump_epoch(&hb->board);
+}
+
+/* "3, 5 and 12 more". Returns how many. */
+static uint32_t list_missing(const struct host_board *hb, char *text, size_t size)
+{
+    uint32_t missing = 0;
+    size_t used = 0;
+    for (uint32_t i = 0; i < hb->world_size; i++) {
+        if (host_board_stage(hb, i) != STAGE_NONE)
+            continue;
+        if (missing++ < LIST_MAX && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
+    }
+    if (missing > LIST_MAX && used < size)
+        snprintf(text + used, size - used, " and %u more", missing - LIST_MAX);
+    return missing;
+}
+
+void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,
+                                 size_t size)
+{
+    char list[128] = "";
+    uint32_t missing = list_missing(hb, list, sizeof list);
+    snprintf(text, size,
+             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); "
+             "%u of %u did",
+             missing == 1 ? "" : "s", list, (double)timeout_ms / 1000, hb->world_size - missing,
+             hb->world_size);
 }
 
 void host_board_close(struct host_board *hb)

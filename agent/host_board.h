@@ -40,6 +40,10 @@ void host_board_look(struct host_board *hb);
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 
+/* Which ranks have not joined within the rendezvous timeout, as a sentence for the report. */
+void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,
+                                 size_t size);
+
 /* Takes a closed or zeroed one too. */
 void host_board_close(struct host_board *hb);
 

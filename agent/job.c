@@ -3,6 +3,7 @@
 
 #include "../proto/clock.h"
 #include "log.h"
+#include "oom.h"
 #include "restart.h"
 #include "tree.h"
 #include "watch.h"
@@ -49,6 +50,7 @@ struct job {
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
+    struct oom oom;
 
     uint32_t restarts;
     struct failure failure, last_failure; /* first one of this attempt; of the one before */
@@ -135,12 +137,14 @@ static void on_rank_drained(void *user, unsigned rank)
 
 static void reap_adopted(struct job *job);
 
-/* Writes down the first failure of the attempt; later ones are only its consequences. */
+/* Writes down the first failure of the attempt; later ones are only its consequences. One that was known early
+ * (on_lock_lost) is written again once it is certain. */
 static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
                          int exit_code)
 {
     struct failure *f = &job->failure;
-    if (f->happened || job->stop_signal)
+    bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
+    if ((f->happened && !certain_now) || job->stop_signal)
         return;
     *f = (struct failure){.happened = true,
                           .has_rank = true,
@@ -149,8 +153,10 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
                           .reason = reason,
                           .exit_code = exit_code,
                           .after_s = (double)(clock_now_ns() - rank->started_ns) / NS_PER_S};
-    if (rank->ended)
+    if (rank->ended || rank->suspected)
         rank_describe_end(rank, f->what, sizeof f->what);
+    if (rank->ended)
+        oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what, sizeof f->what);
     const struct board_slot *slot = board_slot(&job->attempt.board.board, rank->index);
     board_get_error(slot, f->error, sizeof f->error);
 }
@@ -188,12 +194,24 @@ static void on_rank_exit(void *user, struct rank *rank)
     reap_adopted(job);
 }
 
+/* A joined worker is dying: the group is stopped now, and not when the kernel has torn its memory down. */
+static void on_lock_lost(void *user, uint32_t index)
+{
+    struct job *job = user;
+    struct rank *rank = &job->group.ranks[index];
+    if (!rank_suspect(rank))
+        return;
+    note_failure(job, rank, rank->reason, rank_exit_code(rank));
+    job_post(job, EVENT_RANK_LOST);
+}
+
 static void on_stage(void *user, uint32_t rank, enum stage stage)
 {
     struct job *job = user;
     log_debug("rank %u: %s", rank, stage_name(stage));
     if (stage != STAGE_JOINED)
         return;
+    attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
     if (++job->joined == 1)
         job_post(job, EVENT_JOINING);
     if (job->joined == job->world_size) {
@@ -300,6 +318,7 @@ static void enter_launch(struct job *job)
     job->failure = (struct failure){0};
     job->joined = job->stopped = 0;
     group_begin(&job->group, job->relay != NULL);
+    oom_rebase(&job->oom);
     struct attempt_config config = {
         .loop = &job->loop,
         .program = c->program,
@@ -316,6 +335,7 @@ static void enter_launch(struct job *job)
         .ranks = job->group.ranks,
         .relay = job->relay,
         .null_fd = job->null_fd,
+        .cgroup_fd = c->cgroup->fd,
         .on_stage = on_stage,
         .user = job,
     };
@@ -343,34 +363,13 @@ static void enter_rendezvous(struct job *job)
         set_deadline(job, job->config->spec->rendezvous_timeout_ms);
 }
 
-/* "ranks 3, 5 and 12 more" of those that have not joined. Returns how many. */
-static uint32_t list_missing(const struct job *job, char *text, size_t size)
-{
-    uint32_t missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        if (!never_joined(job, i))
-            continue;
-        if (missing++ < 8 && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-    }
-    if (missing > 8 && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - 8);
-    return missing;
-}
-
 static void note_rendezvous_timeout(struct job *job)
 {
-    char list[128] = "";
-    uint32_t missing = list_missing(job, list, sizeof list);
     struct failure *f = &job->failure;
     *f = (struct failure){
         .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
-    snprintf(f->what, sizeof f->what,
-             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); "
-             "%u of %u did",
-             missing == 1 ? "" : "s", list, (double)job->config->spec->rendezvous_timeout_ms / 1000,
-             job->world_size - missing, job->world_size);
+    host_board_describe_missing(&job->attempt.board, job->config->spec->rendezvous_timeout_ms,
+                                f->what, sizeof f->what);
 }
 
 /* Nobody is left to wait for when an attempt could not be started at all. */
@@ -408,16 +407,10 @@ static void enter_stop(struct job *job)
 static void enter_kill(struct job *job)
 {
     host_board_stop(&job->attempt.board, SIGKILL);
+    cgroup_kill(job->config->cgroup);
     set_deadline(job, KILL_LIMIT_MS);
     group_signal(&job->group, SIGKILL);
     tree_signal_children(SIGKILL, group_owns, &job->group);
-}
-
-static void name_leftover(pid_t pid, char *text, size_t size)
-{
-    char name[16];
-    tree_name(pid, name);
-    snprintf(text, size, "%s (pid %d)", name, (int)pid);
 }
 
 static void enter_sweep(struct job *job)
@@ -428,14 +421,14 @@ static void enter_sweep(struct job *job)
         decide(job);
         return;
     }
-    char first[48] = "";
+    char first[16];
     pid_t pid = tree_first_child();
-    if (pid)
-        name_leftover(pid, first, sizeof first);
+    tree_name(pid, first);
     unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
     if (n && !job->failure.happened && !job->stop_signal)
-        log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
-                 n == 1 ? "" : "es", first, n == 1 ? "it" : "them");
+        log_warn(
+            "the workers have ended but left %u process%s behind, such as %s (pid %d); ending %s",
+            n, n == 1 ? "" : "es", first, (int)pid, n == 1 ? "it" : "them");
     set_deadline(job, LEFTOVER_GRACE_MS);
     reap_adopted(job);
 }
@@ -443,6 +436,7 @@ static void enter_sweep(struct job *job)
 static void enter_purge(struct job *job)
 {
     set_deadline(job, KILL_LIMIT_MS);
+    cgroup_kill(job->config->cgroup);
     tree_signal_children(SIGKILL, NULL, NULL);
     reap_adopted(job);
 }
@@ -521,6 +515,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     *job = (struct job){.config = config, .null_fd = -1, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
     job->state_since_ns = clock_now_ns();
+    cgroup_create(config->cgroup);
+    oom_open(&job->oom, config->sysroot, config->cgroup);
     int rc = uv_loop_init(&job->loop);
     if (rc < 0)
         return err_set_errno(err, rc, "event loop");
@@ -567,6 +563,8 @@ static void job_finish(struct job *job)
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
     group_finish(&job->group);
+    oom_close(&job->oom);
+    cgroup_remove(job->config->cgroup);
 }
 
 int job_run(const struct job_config *config, int guard_pidfd)

@@ -50,6 +50,7 @@ struct spawn_request {
     char *const *envp;
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
+    int cgroup_fd;  /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
     const struct spawn_inherited *inherited;
 };
 

@@ -318,11 +318,13 @@ static int parse_role(const struct field *field, const char *text, void *into, s
 static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
 static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
+static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
 static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
 static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
 const char *const FIELD_GROUPS[GROUPS_N] = {
@@ -381,6 +383,11 @@ const struct field FIELDS[] = {
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
      .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "
              "whatever failed."},
+
+    {.name = "cgroup", .arg = "auto|off", .def = "auto", .group = GROUP_FAILURES, AT(cgroup),
+     .parse = parse_choice, .choices = CGROUP_WORDS,
+     .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "
+             "own, so that all of them can be killed at once; off: they stay in the launcher's."},
 
     {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "Every job is one of its own."},

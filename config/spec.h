@@ -32,6 +32,13 @@ enum exit_code_style {
     EXIT_STYLES_N
 };
 
+/* --cgroup */
+enum cgroup_mode {
+    CGROUP_AUTO, /* the workers get a cgroup v2 leaf of their own where that is possible */
+    CGROUP_OFF,
+    CGROUP_MODES_N
+};
+
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 struct job_spec {
@@ -43,6 +50,7 @@ struct job_spec {
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;
+    enum cgroup_mode cgroup;
     uint16_t master_port; /* 0: any free one, fresh for every attempt */
     char *master_addr;    /* owned; a host name or an address */
     char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "../../proto/clock.h"
+#include "../../proto/env.h"
 #include "../../proto/status.h"
 #include "../guard.h"
 #include "../job.h"
@@ -50,7 +51,9 @@ static int run(struct job_spec *spec)
     struct plan plan;
     struct program program = {0};
     struct spawn_inherited inherited;
+    struct cgroup cgroup;
     struct err err;
+    cgroup_none(&cgroup);
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
     int exit_code = prepare(spec, &plan, &program, &err);
@@ -60,12 +63,18 @@ static int run(struct job_spec *spec)
     }
     if (plan.warning[0])
         log_warn("%s", plan.warning);
+    const char *sysroot = getenv(ENV_SYSROOT);
     struct job_config config = {.spec = spec,
                                 .plan = &plan,
                                 .program = &program,
                                 .inherited = &inherited,
+                                .sysroot = sysroot ? sysroot : "",
+                                .cgroup = &cgroup,
                                 .ignored_signals = ignored};
-    exit_code = guard_run(run_agent, &config, &err);
+    if (spec->cgroup == CGROUP_AUTO)
+        cgroup_find(&cgroup, config.sysroot, spec->run_id);
+    exit_code = guard_run(run_agent, &config, &cgroup, &err);
+    cgroup_close(&cgroup);
     if (exit_code < 0) {
         log_error("%s", err.text);
         exit_code = EXIT_CODE_OURS;
