@@ -3,6 +3,7 @@
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
+# make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
 # make bench install clean deps
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
@@ -92,7 +93,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench install clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench torture install clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -252,6 +253,11 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(TESTED)
 
 bench: all $(BENCHES)
 	@if [ -e tests/bench/run.py ]; then exec python3 tests/bench/run.py; else echo 'bench: no tests/bench/run.py'; fi
+
+# Random kills at random instants; SEED= replays. The short run is part of `make check`.
+N ?= 200
+torture: $(B)/launch
+	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)
