@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "gpu_wait.h"
 #include "log.h"
 #include "oom.h"
 #include "restart.h"
@@ -59,6 +60,7 @@ struct job {
     int stop_signal;  /* that asked the job to end; 0: none */
     uint64_t stop_signal_ns;
     struct restart_verdict verdict;
+    struct gpu_wait *gpu_wait; /* owned; in RESTART only */
     int exit_code;
 };
 
@@ -314,6 +316,7 @@ static void on_guard_gone(void *user)
 static void enter_launch(struct job *job)
 {
     const struct job_config *c = job->config;
+    gpu_wait_stop(&job->gpu_wait);
     job->last_failure = job->failure;
     job->failure = (struct failure){0};
     job->joined = job->stopped = 0;
@@ -372,20 +375,6 @@ static void note_rendezvous_timeout(struct job *job)
                                 f->what, sizeof f->what);
 }
 
-/* Nobody is left to wait for when an attempt could not be started at all. */
-static void drain_unstarted(struct job *job)
-{
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        const struct rank *rank = &job->group.ranks[i];
-        if (rank->pid || rank->ended)
-            continue;
-        if (job->relay)
-            relay_rank_drain(job->relay, i, 0);
-        if (group_note_exit(&job->group, i))
-            job_post(job, EVENT_ENDED);
-    }
-}
-
 static void enter_stop(struct job *job)
 {
     if (!job->failure.happened && !job->stop_signal)
@@ -395,7 +384,8 @@ static void enter_stop(struct job *job)
     host_board_stop(&job->attempt.board, (uint32_t)sig);
     set_deadline(job, job->config->spec->shutdown_timeout_ms);
     if (job->failure.happened && !job->failure.has_rank && job->failure.reason == REASON_SPAWN) {
-        drain_unstarted(job);
+        if (group_note_unstarted(&job->group, job->relay))
+            job_post(job, EVENT_ENDED);
         return; /* the others leave by their gate */
     }
     group_signal(&job->group, sig);
@@ -493,12 +483,16 @@ static void decide(struct job *job)
 
 static void enter_restart(struct job *job)
 {
+    const struct job_config *c = job->config;
     job->restarts++;
-    set_deadline(job, job->verdict.after_ms);
+    if (!gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
+                        &job->group, job->verdict.after_ms, on_deadline, job))
+        set_deadline(job, job->verdict.after_ms);
 }
 
 static void enter_done(struct job *job)
 {
+    gpu_wait_stop(&job->gpu_wait);
     job->exit_code = code_of(job);
     for (uint32_t i = 0; i < job->world_size; i++) {
         if (rank_alive(&job->group.ranks[i]))

@@ -194,8 +194,6 @@ def start(plan, launch, mark, tmp):
     pid = os.fork()
     if pid == 0:
         try:
-            for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-                signal.signal(sig, signal.SIG_DFL)  # ignored ones, as in the background, stay ignored
             os.dup2(null, 0), os.dup2(null, 1), os.dup2(err, 2)
             os.execve(launch, args, env)
         finally:
@@ -295,6 +293,9 @@ def main():
     a = args.parse_args()
     seed = a.s if a.s is not None else random.randrange(1 << 32)
     print(f"seed {seed}", flush=True)
+    # What the jobs inherit, also before they exec: a harness in the background has SIGINT ignored.
+    for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(sig, signal.SIG_DFL)
     PR_SET_CHILD_SUBREAPER = 36
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     counts, bad = {}, 0
