@@ -12,6 +12,10 @@
 
 struct gpu_wait;
 
+/* Before the group is ended: whether a wait will be due when it is gone, because a worker (or a process below it)
+ * has an NVIDIA device open, or because no worker is left to tell. Asking NVML takes 12 ms. */
+bool gpu_wait_is_due(const char *sysroot, const struct plan *plan, const struct group *ranks);
+
 /* Waits for what is on the GPUs of plan and belonged to `ranks` (all borrowed): by their last pids, or by run_id in its
  * environment; and until after_ms have passed. Then on_done is called once, with `user` as its timer's data; a
  * warning has been logged if the GPUs are not free. False, and nothing was started: no NVIDIA GPU, no process of

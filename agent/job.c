@@ -60,6 +60,7 @@ struct job {
     int stop_signal;  /* that asked the job to end; 0: none */
     uint64_t stop_signal_ns;
     struct restart_verdict verdict;
+    bool gpus_used;            /* by the group that is being ended, as far as can be seen */
     struct gpu_wait *gpu_wait; /* owned; in RESTART only */
     int exit_code;
 };
@@ -380,6 +381,7 @@ static void enter_stop(struct job *job)
     if (!job->failure.happened && !job->stop_signal)
         note_rendezvous_timeout(job);
     job->stopped = group_alive(&job->group);
+    job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
     set_deadline(job, job->config->spec->shutdown_timeout_ms);
@@ -485,7 +487,8 @@ static void enter_restart(struct job *job)
 {
     const struct job_config *c = job->config;
     job->restarts++;
-    if (!gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
+    if (!job->gpus_used ||
+        !gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
                         &job->group, job->verdict.after_ms, on_deadline, job))
         set_deadline(job, job->verdict.after_ms);
 }
@@ -574,7 +577,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
         rc = open_streams(&job, &err);
     if (rc == 0)
         rc = start_listening(&job, guard_pidfd, &err);
-    if (rc < 0) {
+    if (rc != 0) {
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }

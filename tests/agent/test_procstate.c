@@ -96,11 +96,10 @@ static void write_stat(const char *path, const char *name, char state, unsigned 
                        unsigned pending, int code)
 {
     char text[512];
-    snprintf(
-        text, sizeof text,
-        "9 (%s) %c 1 9 9 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 1 0 0 0 0 0 %u 0 0 0 0 0 0 "
-        "17 0 0 0 0 0 0 0 0 0 0 0 0 0 %d\n",
-        name, state, flags, pending, code);
+    snprintf(text, sizeof text,
+             "9 (%s) %c 1 9 9 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 1 0 0 0 0 0 %u 0 0 0 0 0 0 "
+             "17 0 0 0 0 0 0 0 0 0 0 0 0 0 %d\n",
+             name, state, flags, pending, code);
     test_write(path, text);
 }
 
