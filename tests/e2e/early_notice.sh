@@ -12,7 +12,7 @@ lib = ctypes.CDLL("$BUILD/liblaunch.so", mode=ctypes.RTLD_GLOBAL)
 libc = ctypes.CDLL(None)
 l = ctypes.c_void_p()
 assert lib.launch_join(ctypes.byref(l), 0) == 0
-ballast = bytearray(os.urandom(1 << 20)) * (400 if how == "die" else 1)
+ballast = bytearray(os.urandom(1 << 20)) * (400 if how in ("die", "exit3") else 1)
 open("pid." + os.environ["RANK"], "w").write(str(os.getpid()))
 def late(code):
     while not os.path.exists("go"): time.sleep(.01)
@@ -20,7 +20,7 @@ def late(code):
 if how == "die": os.kill(os.getpid(), signal.SIGKILL)
 if how == "exit3": os._exit(3)
 if how == "exit0": os._exit(0)
-if how == "exec": os.execvp("sh", ["sh", "-c", "exit 6"])
+if how == "exec": os.execvp("sh", ["sh", "-c", "until [ -e go ]; do :; done; exit 6"])
 if how == "headless":
     threading.Thread(target=late, args=(5,)).start()
     libc.syscall(60, 0)  # exit of this thread alone
@@ -40,8 +40,6 @@ check "the group was stopped before the pidfd told" before '-> STOP' 'rank 1: pi
 check "rank 1 is the culprit" has 'rank 1 of 3 failed first: it was killed by SIGKILL' err
 job exit3; expect 3 "a rank that exits without leaving"
 check "its code is known early" has 'rank 1: pid [0-9]+ is ending \(code 3' err
-job exec; expect 6 "a rank that becomes another program"
-check "no death was told" not has 'is ending' err
 job leave; expect 7 "a rank that leaves"
 check "no death was told" not has 'is ending' err
 
@@ -51,6 +49,13 @@ until_true test -s pid.0 -a -s pid.1
 until_true not kill -0 "$(cat pid.1)" 2>/dev/null
 check "an exit with 0 leaves the others running" kill -0 "$(cat pid.0)"; touch go
 wait $pid; rc=$?; expect 0 "an exit with 0 without leaving"
+
+rm -f go pid.*
+"$LAUNCH" --nproc-per-node=3 python3 job.py exec >out 2>err </dev/null & pid=$!
+until_true test -s pid.0 -a -s pid.1
+until_true grep -qx sh "/proc/$(cat pid.1)/comm"; pause
+check "a rank that becomes another program is alive, and so are the others" kill -0 "$(cat pid.0)"; touch go
+wait $pid; rc=$?; expect 6 "a rank that becomes another program"
 
 rm -f go pid.*
 "$LAUNCH" --nproc-per-node=3 python3 job.py headless >out 2>err </dev/null & pid=$!

@@ -41,6 +41,18 @@ LIMIT=60 run --nproc-per-node=2 --shutdown-timeout=2 ./eat.sh; expect 137 "a ran
 check "it is named, with proof: $(cat err)" has "rank 1 of 2 failed first: it was killed by the kernel's out-of-memory killer, with SIGKILL \(oom_kill of .* went from [0-9]+ to [0-9]+\)" err
 LIMIT=60 run --nproc-per-node=2 --shutdown-timeout=2 ./eat.sh child; expect 9 "a rank whose child was killed for its memory"
 check "it is told too: $(cat err)" has "exited with code 9, after the kernel's out-of-memory killer had ended a process" err
+if command -v python3 >/dev/null; then # one that joined: its death is known early, the proof comes with its end
+    cat >eat.py <<P
+import ctypes, os, time
+lib, l = ctypes.CDLL("$BUILD/liblaunch.so"), ctypes.c_void_p()
+assert lib.launch_join(ctypes.byref(l), 0) == 0
+held = []
+while os.environ["RANK"] == "1": held.append(bytearray(1 << 20))
+time.sleep(60)
+P
+    LIMIT=60 run --nproc-per-node=2 --shutdown-timeout=2 python3 eat.py; expect 137 "a joined rank that was killed for its memory"
+    check "it is named: $(cat err)" has "rank 1 of 2 failed first: it was killed by the kernel's out-of-memory killer" err
+fi
 run --nproc-per-node=2 --shutdown-timeout=2 ./k.sh; expect 137 "a kill after that"
 check "the old kills are not counted" not has 'memory' err
 LAUNCH=$real
