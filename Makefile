@@ -4,6 +4,7 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
 # make install clean deps
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
@@ -96,7 +97,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench install clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench torture install clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -274,6 +275,11 @@ ITEMS ?=
 # The MPIs are asked for late, by second expansion: no other make pays for it.
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
+
+# Random kills at random instants; SEED= replays. The short run is part of `make check`.
+N ?= 200
+torture: $(B)/launch
+	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

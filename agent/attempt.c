@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "attempt.h"
 
+#include "deathwatch.h"
 #include "port.h"
 
 #include <fcntl.h>
@@ -86,6 +87,7 @@ static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank
         .stdio = {gets_stdin(c, rank) ? -1 : null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
         .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
+        .cgroup_fd = c->cgroup_fd,
         .inherited = c->inherited,
     };
     return rank_start(&c->ranks[rank], c->loop, a->group, &request, err);
@@ -118,8 +120,19 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
     return rc;
 }
 
+void attempt_watch(struct attempt *a, uv_loop_t *loop, uint32_t rank,
+                   void (*on_lost)(void *user, uint32_t rank), void *user)
+{
+    struct host_board *hb = &a->board;
+    if (!a->deathwatch &&
+        deathwatch_start(&a->deathwatch, loop, &hb->board, hb->world_size, on_lost, user) < 0)
+        return;
+    deathwatch_add(a->deathwatch, rank);
+}
+
 void attempt_finish(struct attempt *a)
 {
+    deathwatch_stop(&a->deathwatch);
     host_board_close(&a->board);
     spawn_group_destroy(a->group);
     a->group = NULL;

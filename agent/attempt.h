@@ -11,10 +11,13 @@
 #include "rank.h"
 #include "relay.h"
 
+struct deathwatch;
+
 struct attempt {
     struct host_board board;
-    struct spawn_group *group; /* owned */
-    int port_fd;               /* owned: keeps MASTER_PORT ours */
+    struct deathwatch *deathwatch; /* owned; NULL until a rank has joined */
+    struct spawn_group *group;     /* owned */
+    int port_fd;                   /* owned: keeps MASTER_PORT ours */
     uint16_t port;
 };
 
@@ -27,6 +30,7 @@ struct attempt_config {
     struct rank *ranks;     /* world_size of them, without processes */
     struct relay *relay;    /* NULL: workers inherit our stdout and stderr */
     struct logs *logs;
+    int cgroup_fd;          /* the workers' cgroup; 0 or -1: ours */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void *user;
 };
@@ -34,6 +38,11 @@ struct attempt_config {
 /* Starts all workers; they run when it returns 0. On failure the text names the rank, and workers that had been started
  * end at their gate without having run anything; they are still to be reaped. */
 MUST_CHECK int attempt_start(struct attempt *a, struct attempt_config *config, struct err *err);
+
+/* A rank has joined: on_lost(user, rank) will be called when the lock of its slot is freed by a death (deathwatch.h).
+ * Without memory or descriptors there is no early news. */
+void attempt_watch(struct attempt *a, uv_loop_t *loop, uint32_t rank,
+                   void (*on_lost)(void *user, uint32_t rank), void *user);
 
 /* Gives everything back. Takes a zeroed or half-started one too; no worker may be left. */
 void attempt_finish(struct attempt *a);

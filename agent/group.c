@@ -2,6 +2,7 @@
 #include "group.h"
 
 #include "log.h"
+#include "relay.h"
 #include "signals.h"
 
 #include <signal.h>
@@ -52,6 +53,19 @@ bool group_note_drained(struct group *g, uint32_t rank)
 {
     g->drained[rank] = true;
     return note_finished(g, rank);
+}
+
+bool group_note_unstarted(struct group *g, struct relay *relay)
+{
+    bool last = false;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->ranks[i].pid || g->ranks[i].ended)
+            continue;
+        if (relay)
+            relay_rank_drain(relay, i, 0);
+        last |= group_note_exit(g, i);
+    }
+    return last;
 }
 
 uint32_t group_alive(const struct group *g)

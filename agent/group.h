@@ -5,6 +5,8 @@
 
 #include "rank.h"
 
+struct relay;
+
 struct group {
     uint32_t n;
     struct rank *ranks;  /* owned */
@@ -24,6 +26,10 @@ void group_begin(struct group *g, bool has_pipes);
  * whole group was waiting for. */
 bool group_note_exit(struct group *g, uint32_t rank);
 bool group_note_drained(struct group *g, uint32_t rank);
+
+/* An attempt failed to start: the ranks that never got a process have finished, nobody will write to their pipes.
+ * True as above. relay: NULL without pipes. */
+bool group_note_unstarted(struct group *g, struct relay *relay);
 
 /* Ranks with a process. */
 uint32_t group_alive(const struct group *g);

@@ -62,7 +62,7 @@ static int status_of(const siginfo_t *info)
     return 128 + info->si_status;
 }
 
-static int watch(pid_t agent)
+static int watch(pid_t agent, const struct cgroup *cgroup)
 {
     sigset_t all;
     sigfillset(&all);
@@ -73,7 +73,9 @@ static int watch(pid_t agent)
             siginfo_t end = {0};
             if (!reap(agent, &end))
                 continue;
+            cgroup_kill(cgroup);
             unsigned left = tree_end_all(END_ALL_MS);
+            cgroup_remove(cgroup);
             int status = status_of(&end);
             if (left)
                 log_error("%u process(es) of the job can't be killed (state D?)", left);
@@ -88,7 +90,8 @@ static int watch(pid_t agent)
     }
 }
 
-int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, struct err *err)
+int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, const struct cgroup *cgroup,
+              struct err *err)
 {
     sigset_t all;
     sigfillset(&all);
@@ -103,5 +106,5 @@ int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, struct err 
         return err_set_errno(err, -errno, "fork of the agent");
     if (pid == 0)
         _exit(agent(user, take_fd(&self_fd)));
-    return watch(pid);
+    return watch(pid, cgroup);
 }

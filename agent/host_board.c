@@ -23,21 +23,6 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
 }
 
-uint32_t host_board_missing(const struct host_board *hb, char *text, size_t size)
-{
-    uint32_t missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < hb->world_size; i++) {
-        if (host_board_stage(hb, i) != STAGE_NONE)
-            continue;
-        if (missing++ < MISSING_SHOWN && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-    }
-    if (missing > MISSING_SHOWN && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - MISSING_SHOWN);
-    return missing;
-}
-
 void host_board_look(struct host_board *hb)
 {
     for (uint32_t rank = 0; hb->board.head && rank < hb->world_size; rank++) {
@@ -111,6 +96,34 @@ void host_board_stop(struct host_board *hb, uint32_t why)
         return;
     atomic_store(&hb->board.head->stop, why);
     board_bump_epoch(&hb->board);
+}
+
+/* "3, 5 and 12 more". Returns how many. */
+static uint32_t list_missing(const struct host_board *hb, char *text, size_t size)
+{
+    uint32_t missing = 0;
+    size_t used = 0;
+    for (uint32_t i = 0; i < hb->world_size; i++) {
+        if (host_board_stage(hb, i) != STAGE_NONE)
+            continue;
+        if (missing++ < MISSING_SHOWN && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
+    }
+    if (missing > MISSING_SHOWN && used < size)
+        snprintf(text + used, size - used, " and %u more", missing - MISSING_SHOWN);
+    return missing;
+}
+
+void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,
+                                 size_t size)
+{
+    char list[128] = "";
+    uint32_t missing = list_missing(hb, list, sizeof list);
+    snprintf(text, size,
+             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); "
+             "%u of %u did",
+             missing == 1 ? "" : "s", list, (double)timeout_ms / 1000, hb->world_size - missing,
+             hb->world_size);
 }
 
 void host_board_close(struct host_board *hb)

@@ -2,7 +2,9 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "gpu_wait.h"
 #include "log.h"
+#include "oom.h"
 #include "restart.h"
 #include "tree.h"
 #include "vigil.h"
@@ -50,6 +52,7 @@ struct job {
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
     struct vigil vigil; /* for --hang-timeout */
+    struct oom oom;
 
     uint32_t restarts;
     struct failure failure, last_failure; /* first one of this attempt; of the one before */
@@ -58,6 +61,8 @@ struct job {
     int stop_signal;  /* that asked the job to end; 0: none */
     uint64_t stop_signal_ns;
     struct restart_verdict verdict;
+    bool gpus_used;            /* by the group that is being ended, as far as can be seen */
+    struct gpu_wait *gpu_wait; /* owned; in RESTART only */
     int exit_code;
 };
 
@@ -138,12 +143,14 @@ static void on_rank_drained(void *user, unsigned rank)
 
 static void reap_adopted(struct job *job);
 
-/* Writes down the first failure of the attempt; later ones are only its consequences. */
+/* Writes down the first failure of the attempt; later ones are only its consequences. One that was known early
+ * (on_lock_lost) is written again once it is certain. */
 static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
                          int exit_code)
 {
     struct failure *f = &job->failure;
-    if (f->happened || job->stop_signal)
+    bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
+    if ((f->happened && !certain_now) || job->stop_signal)
         return;
     *f = (struct failure){.happened = true,
                           .has_rank = true,
@@ -152,8 +159,10 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
                           .reason = reason,
                           .exit_code = exit_code,
                           .after_s = (double)(clock_now_ns() - rank->started_ns) / NS_PER_S};
-    if (rank->ended)
+    if (rank->ended || rank->suspected)
         rank_describe_end(rank, f->what, sizeof f->what);
+    if (rank->ended)
+        oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what, sizeof f->what);
     const struct board_slot *slot = board_slot(&job->attempt.board.board, rank->index);
     board_get_error(slot, f->error, sizeof f->error);
 }
@@ -200,12 +209,24 @@ static void on_rank_exit(void *user, struct rank *rank)
     reap_adopted(job);
 }
 
+/* A joined worker is dying: the group is stopped now, and not when the kernel has torn its memory down. */
+static void on_lock_lost(void *user, uint32_t index)
+{
+    struct job *job = user;
+    struct rank *rank = &job->group.ranks[index];
+    if (!rank_suspect(rank))
+        return;
+    note_failure(job, rank, rank->reason, rank_exit_code(rank));
+    job_post(job, EVENT_RANK_LOST);
+}
+
 static void on_stage(void *user, uint32_t rank, enum stage stage)
 {
     struct job *job = user;
     log_debug("rank %u: %s", rank, stage_name(stage));
     if (stage != STAGE_JOINED)
         return;
+    attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
     if (++job->joined == 1)
         job_post(job, EVENT_JOINING);
     if (job->joined == job->world_size) {
@@ -310,10 +331,12 @@ static void on_guard_gone(void *user)
 static void enter_launch(struct job *job)
 {
     const struct job_config *c = job->config;
+    gpu_wait_stop(&job->gpu_wait);
     job->last_failure = job->failure;
     job->failure = (struct failure){0};
     job->joined = job->stopped = 0;
     group_begin(&job->group, job->relay != NULL);
+    oom_rebase(&job->oom);
     struct attempt_config config = {
         .loop = &job->loop,
         .program = c->program,
@@ -331,6 +354,7 @@ static void enter_launch(struct job *job)
         .ranks = job->group.ranks,
         .relay = job->relay,
         .logs = c->logs,
+        .cgroup_fd = c->cgroup->fd,
         .on_stage = on_stage,
         .user = job,
     };
@@ -362,30 +386,11 @@ static void enter_rendezvous(struct job *job)
 
 static void note_rendezvous_timeout(struct job *job)
 {
-    char list[128] = "";
-    uint32_t missing = host_board_missing(&job->attempt.board, list, sizeof list);
     struct failure *f = &job->failure;
     *f = (struct failure){
         .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
-    snprintf(f->what, sizeof f->what,
-             "rendezvous: rank%s %s never called launch_join() within %g s (--rendezvous-timeout); "
-             "%u of %u did",
-             missing == 1 ? "" : "s", list, (double)job->config->spec->rendezvous_timeout_ms / 1000,
-             job->world_size - missing, job->world_size);
-}
-
-/* Nobody is left to wait for when an attempt could not be started at all. */
-static void drain_unstarted(struct job *job)
-{
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        const struct rank *rank = &job->group.ranks[i];
-        if (rank->pid || rank->ended)
-            continue;
-        if (job->relay)
-            relay_rank_drain(job->relay, i, 0);
-        if (group_note_exit(&job->group, i))
-            job_post(job, EVENT_ENDED);
-    }
+    host_board_describe_missing(&job->attempt.board, job->config->spec->rendezvous_timeout_ms,
+                                f->what, sizeof f->what);
 }
 
 static void enter_stop(struct job *job)
@@ -393,11 +398,13 @@ static void enter_stop(struct job *job)
     if (!job->failure.happened && !job->stop_signal)
         note_rendezvous_timeout(job);
     job->stopped = group_alive(&job->group);
+    job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
     set_deadline(job, job->config->spec->shutdown_timeout_ms);
     if (job->failure.happened && !job->failure.has_rank && job->failure.reason == REASON_SPAWN) {
-        drain_unstarted(job);
+        if (group_note_unstarted(&job->group, job->relay))
+            job_post(job, EVENT_ENDED);
         return; /* the others leave by their gate */
     }
     group_signal(&job->group, sig);
@@ -409,6 +416,7 @@ static void enter_stop(struct job *job)
 static void enter_kill(struct job *job)
 {
     host_board_stop(&job->attempt.board, SIGKILL);
+    cgroup_kill(job->config->cgroup);
     set_deadline(job, KILL_LIMIT_MS);
     group_signal(&job->group, SIGKILL);
     tree_signal_children(SIGKILL, group_owns, &job->group);
@@ -437,6 +445,7 @@ static void enter_sweep(struct job *job)
 static void enter_purge(struct job *job)
 {
     set_deadline(job, KILL_LIMIT_MS);
+    cgroup_kill(job->config->cgroup);
     tree_signal_children(SIGKILL, NULL, NULL);
     reap_adopted(job);
 }
@@ -493,12 +502,17 @@ static void decide(struct job *job)
 
 static void enter_restart(struct job *job)
 {
+    const struct job_config *c = job->config;
     job->restarts++;
-    set_deadline(job, job->verdict.after_ms);
+    if (!job->gpus_used ||
+        !gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
+                        &job->group, job->verdict.after_ms, on_deadline, job))
+        set_deadline(job, job->verdict.after_ms);
 }
 
 static void enter_done(struct job *job)
 {
+    gpu_wait_stop(&job->gpu_wait);
     job->exit_code = code_of(job);
     for (uint32_t i = 0; i < job->world_size; i++) {
         if (rank_alive(&job->group.ranks[i]))
@@ -515,6 +529,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
     job->state_since_ns = clock_now_ns();
+    cgroup_create(config->cgroup);
+    oom_open(&job->oom, config->sysroot, config->cgroup);
     int rc = uv_loop_init(&job->loop);
     if (rc < 0)
         return err_set_errno(err, rc, "event loop");
@@ -565,6 +581,8 @@ static void job_finish(struct job *job)
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
     group_finish(&job->group);
+    oom_close(&job->oom);
+    cgroup_remove(job->config->cgroup);
 }
 
 int job_run(const struct job_config *config, int guard_pidfd)

@@ -9,6 +9,7 @@
 #define LAUNCH_AGENT_JOB_H
 
 #include "attempt.h"
+#include "cgroup.h"
 #include "group.h"
 #include "lifecycle.h"
 #include "logs.h"
@@ -25,6 +26,8 @@ struct job_config {
     const struct program *program;
     struct logs *logs; /* prepared */
     const struct spawn_inherited *inherited;
+    const char *sysroot;      /* before the paths of /proc and /sys */
+    struct cgroup *cgroup;    /* where a leaf may be made; the job makes, kills and removes it */
     unsigned ignored_signals; /* bit n: signal n was ignored when we were started, and stays so */
 };
 

@@ -2,6 +2,8 @@
 #include "rank.h"
 
 #include "../proto/clock.h"
+#include "log.h"
+#include "procstate.h"
 #include "program.h"
 #include "signals.h"
 #include "tree.h"
@@ -89,11 +91,39 @@ void rank_signal(struct rank *rank, int sig)
 {
     if (!rank->pid)
         return;
-    if (sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP)
+    bool ends =
+        sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP;
+    if (ends && !rank->suspected)
         rank->stopped_by_us = true;
     if (sig == SIGSTOP || sig == SIGCONT)
         rank->held = sig == SIGSTOP;
     tree_signal(rank->pid, sig);
+}
+
+/* An exit with 0 is no failure, and 0 is also what we see when we may not see the status: the pidfd will tell.
+ * A lock that is free in a process that lives was given up by exec, or belonged to a child of the worker. */
+bool rank_suspect(struct rank *rank)
+{
+    int status = 0;
+    if (!rank->pid || rank->stopped_by_us || rank->suspected)
+        return false;
+    enum procstate state = procstate_of("", rank->pid, &status);
+    if (state == PROC_HEADLESS && !rank->headless) {
+        rank->headless = true;
+        log_warn("rank %u: its main thread has ended and other threads of it go on (pid %d); it is "
+                 "taken for alive until they end",
+                 rank->index, (int)rank->pid);
+    }
+    if (state != PROC_ENDING || status == 0)
+        return false;
+    rank->suspected = true;
+    rank->signalled = WIFSIGNALED(status);
+    rank->code = rank->signalled ? WTERMSIG(status) : WEXITSTATUS(status);
+    rank->core = rank->signalled && WCOREDUMP(status);
+    rank->reason = rank->signalled ? REASON_SIGNAL : REASON_EXIT;
+    log_debug("rank %u: pid %d is ending (%s %d)", rank->index, (int)rank->pid,
+              rank->signalled ? "signal" : "code", rank->code);
+    return true;
 }
 
 bool rank_alive(const struct rank *rank)

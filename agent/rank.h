@@ -31,6 +31,8 @@ struct rank {
     bool stopped_by_us;        /* we had sent SIGTERM or SIGKILL before it ended */
     bool held;                 /* stopped by us, until we continue it */
     bool stopped;              /* by somebody else, and that was told */
+    bool suspected;            /* rank_suspect() said so: what we sent later is not why it ended */
+    bool headless;             /* told once that its main thread has ended alone */
     uint64_t started_ns, ended_ns;
 
     void (*on_exit)(void *user, struct rank *rank); /* once, after reaping; `ended` is set */
@@ -49,6 +51,10 @@ MUST_CHECK int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group
 
 /* Sends sig to the worker's whole tree, if it still has a process. TERM and KILL count as ours. */
 void rank_signal(struct rank *rank, int sig);
+
+/* The lock it held in the board is free, although it did not leave: looks whether it is really ending. True: it is, by
+ * a failure of its own; `signalled`, `code` and `reason` say which and on_exit will confirm them. */
+bool rank_suspect(struct rank *rank);
 
 /* True until its process has been reaped. */
 bool rank_alive(const struct rank *rank);

@@ -36,6 +36,16 @@ struct spawn_group {
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
+/* struct clone_args of Linux 5.7, which older headers lack the end of. */
+struct clone_request {
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+        set_tid_size, cgroup;
+};
+
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
 #define DESCRIPTORS_OF_OURS 32
 
@@ -169,15 +179,31 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
 
 /* --- In the parent. --- */
 
-/* fork() with a pidfd. Not glibc's fork(): no atfork handlers are wanted, and no thread of ours exists. */
-static pid_t fork_with_pidfd(int *ret_pidfd)
+/* Every reason but a lack of something has to do with the cgroup, or will be met again without it. */
+static long clone_into(int cgroup_fd, int *ret_pidfd)
 {
-    struct clone_args args = {
+    struct clone_request args = {
         .flags = CLONE_PIDFD,
         .pidfd = (uintptr_t)ret_pidfd,
         .exit_signal = SIGCHLD,
     };
-    long pid = syscall(SYS_clone3, &args, sizeof args);
+    long pid = -1;
+    if (cgroup_fd > 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)cgroup_fd;
+        pid = syscall(SYS_clone3, &args, sizeof args);
+        if (pid >= 0 || errno == EAGAIN || errno == ENOMEM || errno == EMFILE)
+            return pid;
+    }
+    args.flags = CLONE_PIDFD;
+    return syscall(SYS_clone3, &args, offsetof(struct clone_request, set_tid));
+}
+
+/* fork() with a pidfd. Not glibc's fork(): no atfork handlers are wanted. A thread of ours (deathwatch.c) may exist,
+ * hence the rule for the child above. */
+static pid_t fork_with_pidfd(int cgroup_fd, int *ret_pidfd)
+{
+    long pid = clone_into(cgroup_fd, ret_pidfd);
     if (pid >= 0 || (errno != ENOSYS && errno != EPERM))
         return (pid_t)pid;
     /* Refused by a seccomp filter: an unreaped child's pid is as good. */
@@ -215,7 +241,7 @@ int spawn_start(struct spawn_group *group, unsigned index, const struct spawn_re
 {
     pid_t self = getpid();
     int pidfd = -1;
-    pid_t pid = fork_with_pidfd(&pidfd);
+    pid_t pid = fork_with_pidfd(request->cgroup_fd, &pidfd);
     if (pid < 0)
         return explain_fork(errno, err);
     if (pid == 0)

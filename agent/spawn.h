@@ -55,6 +55,7 @@ struct spawn_request {
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
     bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
+    int cgroup_fd;  /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
     const struct spawn_inherited *inherited;
 };
 

@@ -126,6 +126,31 @@ unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void
     return pick.signalled;
 }
 
+struct search {
+    bool (*test)(void *user, pid_t pid);
+    void *user;
+    bool found;
+    unsigned depth;
+};
+
+static void search_descendant(void *user, pid_t pid)
+{
+    struct search *search = user;
+    if (pid <= 1 || search->found || search->depth >= MAX_DEPTH)
+        return;
+    search->found = search->test(search->user, pid);
+    search->depth++;
+    visit_children(pid, search_descendant, search);
+    search->depth--;
+}
+
+bool tree_any(pid_t pid, bool (*test)(void *user, pid_t pid), void *user)
+{
+    struct search search = {.test = test, .user = user};
+    search_descendant(&search, pid);
+    return search.found;
+}
+
 static void remember_first(void *user, pid_t pid)
 {
     pid_t *first = user;

@@ -16,6 +16,9 @@ void tree_signal(pid_t pid, int sig);
  * Returns how many children were signalled. */
 unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void *user);
 
+/* Whether test(user, ...) is true for pid or for a process below it. */
+bool tree_any(pid_t pid, bool (*test)(void *user, pid_t pid), void *user);
+
 /* A child of ours, 0 if there is none. */
 pid_t tree_first_child(void);
 

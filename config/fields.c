@@ -322,11 +322,13 @@ static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
 static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
+static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
 static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
 static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
 const char *const FIELD_GROUPS[GROUPS_N] = {
@@ -428,6 +430,10 @@ const struct field FIELDS[] = {
      .parse = output_parse_stdin, .choices = STDIN_WORDS,
      .help = "Who gets the launcher's stdin: nobody, one rank or all. A single worker gets it by "
              "default, several do not."},
+    {.name = "cgroup", .arg = "auto|off", .def = "auto", .group = GROUP_FAILURES, AT(cgroup),
+     .parse = parse_choice, .choices = CGROUP_WORDS,
+     .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "
+             "own, so that all of them can be killed at once; off: they stay in the launcher's."},
 
     {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "Every job is one of its own."},

@@ -42,6 +42,13 @@ enum stdin_mode {
     STDIN_MODES_N
 };
 
+/* --cgroup */
+enum cgroup_mode {
+    CGROUP_AUTO, /* the workers get a cgroup v2 leaf of their own where that is possible */
+    CGROUP_OFF,
+    CGROUP_MODES_N
+};
+
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 struct job_spec {
@@ -54,6 +61,7 @@ struct job_spec {
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;
+    enum cgroup_mode cgroup;
     uint16_t master_port;          /* 0: any free one, fresh for every attempt */
     struct rankmap redirects, tee; /* RANKMAP_STDOUT and RANKMAP_STDERR */
     struct rankmap shown_ranks;    /* on the console; no rank listed: all */

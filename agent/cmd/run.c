@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "../../proto/clock.h"
+#include "../../proto/env.h"
 #include "../../proto/status.h"
 #include "../guard.h"
 #include "../job.h"
@@ -52,7 +53,9 @@ static int start(struct job_config *config)
         log_warn("%s", config->plan->warning);
     if (config->logs->announce)
         log_info("log files are in %s", config->logs->dir);
-    int exit_code = guard_run(run_agent, config, &err);
+    if (config->spec->cgroup == CGROUP_AUTO)
+        cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
+    int exit_code = guard_run(run_agent, config, config->cgroup, &err);
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);
@@ -65,9 +68,12 @@ static int run(struct job_spec *spec)
     struct program program = {0};
     struct logs logs = {0};
     struct spawn_inherited inherited;
+    struct cgroup cgroup;
     struct err err;
+    cgroup_none(&cgroup);
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
+    const char *sysroot = getenv(ENV_SYSROOT);
     int exit_code = prepare(spec, &plan, &program, &logs, &err);
     if (exit_code)
         log_error("%s", err.text);
@@ -77,7 +83,10 @@ static int run(struct job_spec *spec)
                                                .program = &program,
                                                .logs = &logs,
                                                .inherited = &inherited,
+                                               .sysroot = sysroot ? sysroot : "",
+                                               .cgroup = &cgroup,
                                                .ignored_signals = ignored});
+    cgroup_close(&cgroup);
     logs_finish(&logs);
     program_finish(&program);
     return exit_code;

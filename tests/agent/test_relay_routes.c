@@ -2,6 +2,8 @@
 /* Routes of the relay: prefixes on the outlet, files, filters, hidden streams. */
 #include "relay_rig.h"
 
+#include "../../agent/pipe.h"
+
 #include <stdlib.h>
 
 static struct writer *writer;
@@ -299,7 +301,7 @@ TEST(a_disk_that_hangs_slows_its_streams_down_and_no_others)
         total += n > 0 ? (size_t)n : 0;
         settle();
     }
-    CHECK_INT(total, <=, WRITER_MAX_BYTES + 4 * 65536);
+    CHECK_INT(total, <=, WRITER_MAX_BYTES + 4 * PIPE_WIDE_BYTES);
     say(b, "alive\n");
     until_got(6);
     close_fd(&rig.in[0][RELAY_STDOUT]);

@@ -3,10 +3,14 @@
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset, whatever CUDA_VISIBLE_DEVICES says
  *   FAKE_GPU_NAME=text  model name of all of them
- *   FAKE_NVML_FAIL=N    nvmlInit fails with that code (9: driver not loaded) */
+ *   FAKE_NVML_FAIL=N    nvmlInit fails with that code (9: driver not loaded)
+ *   FAKE_NVML_HANG=1    nvmlInit never comes back
+ *   FAKE_NVML_CRASH=1   nvmlInit kills the process
+ *   FAKE_NVML_USE=file  compute processes, read at every call: lines "device pid bytes" */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define BUS_FIRST 0x10 /* bus number of device 0, as in the fake CUDA runtime */
 
@@ -14,6 +18,7 @@
 enum nvml_return {
     NVML_SUCCESS = 0,
     NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_DRIVER_NOT_LOADED = 9
 };
 
@@ -25,6 +30,12 @@ struct nvml_pci_info {
     char bus_id[32];
 };
 
+struct nvml_process {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu_instance, compute_instance;
+};
+
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 const char *nvmlErrorString(int result);
@@ -34,6 +45,9 @@ int nvmlDeviceGetName(nvml_device device, char *name, unsigned size);
 int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned size);
 int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci);
 int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, nvml_device *device);
+int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
+                                            struct nvml_process *list);
 
 static unsigned count_devices(void)
 {
@@ -49,6 +63,11 @@ static unsigned index_of(nvml_device device)
 int nvmlInit_v2(void)
 {
     const char *code = getenv("FAKE_NVML_FAIL");
+
+    while (getenv("FAKE_NVML_HANG"))
+        pause();
+    if (getenv("FAKE_NVML_CRASH"))
+        abort();
     return code ? atoi(code) : NVML_SUCCESS;
 }
 
@@ -106,4 +125,34 @@ int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor)
 {
     *minor = index_of(device);
     return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, nvml_device *device)
+{
+    unsigned domain, bus;
+
+    if (sscanf(pci, "%x:%x:", &domain, &bus) != 2 || bus < BUS_FIRST)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return nvmlDeviceGetHandleByIndex_v2(bus - BUS_FIRST, device);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
+                                            struct nvml_process *list)
+{
+    const char *name = getenv("FAKE_NVML_USE");
+    FILE *file = name ? fopen(name, "r") : NULL;
+    unsigned room = *n, index, pid;
+    unsigned long long bytes;
+
+    *n = 0;
+    while (file && fscanf(file, "%u %u %llu", &index, &pid, &bytes) == 3) {
+        if (index != index_of(device))
+            continue;
+        if (*n < room)
+            list[*n] = (struct nvml_process){.pid = pid, .bytes = bytes};
+        ++*n;
+    }
+    if (file)
+        fclose(file);
+    return *n > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The airlock of NVML: which processes use which GPU. NVML takes 12 ms to begin, may hang in the driver, and may crash:
+ * so it runs in a process of its own, which talks through a pipe; see gpu_wait.c for the other end. */
+#ifndef LAUNCH_AGENT_NVML_H
+#define LAUNCH_AGENT_NVML_H
+
+#define NVML_PAUSE_MS 20 /* between two lists */
+
+/* In the helper process; never returns to the caller. Writes to fd, again and again until it is killed or nobody reads,
+ *     "use <index> <pid> <bytes>\n"   for every compute process on the GPU at pci[index]
+ *     "end\n"                         after each list
+ * or "fail <text>\n", and exits. */
+_Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n);
+
+#endif
