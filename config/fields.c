@@ -4,6 +4,7 @@
 #include "fields.h"
 
 #include "../proto/board.h"
+#include "names.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -14,7 +15,6 @@
 #define MS_PER_M (60 * MS_PER_S)
 #define MS_PER_H (60 * MS_PER_M)
 #define TIME_MAX_MS (1000ll * MS_PER_H) /* the board keeps milliseconds in 32 bits */
-#define NAME_MAX_BYTES 64               /* longer words are no option of ours */
 #define TEXT_MAX_BYTES 63               /* run id (BOARD_RUN_ID_BYTES with its NUL) and role */
 #define HOST_MAX_BYTES 253              /* longest name that DNS knows */
 
@@ -278,6 +278,41 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
+/* field->min: 1 when there must be at least one. */
+static int parse_signals(const struct field *field, const char *text, void *into, struct err *err)
+{
+    struct siglist list;
+    if (siglist_parse(&list, text) < 0 || list.n < field->min)
+        return refuse(err, text,
+                      "%ssignals such as SIGTERM,USR1 (KILL, STOP, CHLD, PIPE, TSTP and CONT can't "
+                      "be had)",
+                      field->min ? "" : "'none' or ");
+    *(struct siglist *)into = list;
+    return 0;
+}
+
+static int parse_codes(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    if (codeset_parse(into, text) < 0)
+        return refuse(err, text,
+                      "'all', 'none' or a list of exit codes 1 to 255, signals, 'signal' and "
+                      "'hang' such as 1,3-5,SIGSEGV");
+    return 0;
+}
+
+static int parse_limits(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    if (limits_parse(into, text) < 0)
+        return refuse(
+            err, text,
+            "'none' or a list of startup:N, same:N, signal:N, hang:N, exit:N with N up to "
+            "%u",
+            LIMITS_MAX);
+    return 0;
+}
+
 /* Becomes part of file names, so no slash, no blank, no leading dot or dash. */
 static int parse_run_id(const struct field *field, const char *text, void *into, struct err *err)
 {
@@ -329,6 +364,7 @@ const char *const FIELD_GROUPS[GROUPS_N] = {
     [GROUP_WORKERS] = "Workers",
     [GROUP_GPUS] = "GPUs",
     [GROUP_RENDEZVOUS] = "Rendezvous",
+    [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
     [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
 };
@@ -372,11 +408,41 @@ const struct field FIELDS[] = {
      .help = "MASTER_PORT of the workers; 0: any free one, a fresh one for every attempt."},
 
     {.name = "max-restarts", .pet = "PET_MAX_RESTARTS", .arg = "N", .def = "0",
-     .group = GROUP_FAILURES, AT(max_restarts), .parse = parse_u32, .max = 1000000,
+     .group = GROUP_RESTARTS, AT(max_restarts), .parse = parse_u32, .max = 1000000,
      .help = "How often the job is started again after a worker failed."},
+    {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
+     AT(restart_window_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "Restarts that are older no longer count; 0: all count for ever."},
+    {.name = "restart-refill", .def = "0", .group = GROUP_RESTARTS, AT(restart_refill),
+     .parse = parse_switch,
+     .help = "A job that got further than ever before (launch_step) has all its restarts again."},
+    {.name = "restart-limits", .arg = "CLASS:N,...", .def = "none", .group = GROUP_RESTARTS,
+     AT(restart_limits), .parse = parse_limits,
+     .help = "How many of the restarts each class of failure may use: startup, signal, hang, exit; "
+             "same: how many the same failure in a row."},
+    {.name = "restart-on", .arg = "CODES", .def = "all", .group = GROUP_RESTARTS, AT(restart_on),
+     .parse = parse_codes,
+     .help = "Ends of a worker after which the job is started again: exit codes, signals by name, "
+             "signal (any), hang: 1,3-5,SIGSEGV."},
+    {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
+     AT(no_restart_on), .parse = parse_codes,
+     .help = "Ends of a worker after which it is not, whatever else is said. 93 is how a job asks "
+             "for it; 126 and 127 mean that its program or a library is missing."},
+
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
      .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
+    {.name = "timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES, AT(timeout_ms),
+     .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "How long the whole job may take, restarts included, before it is ended with exit code "
+             "124; 0: for ever."},
+    {.name = "signals-to-handle", .pet = "PET_SIGNALS_TO_HANDLE", .arg = "NAMES",
+     .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT", .group = GROUP_FAILURES, AT(signals_to_handle),
+     .parse = parse_signals, .min = 1, .max = SIGLIST_MAX,
+     .help = "Signals that end the job; the workers get the same one."},
+    {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
+     AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
+     .help = "Signals that are passed on to the workers, and the job goes on. With or without SIG."},
     {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
      .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "
@@ -413,19 +479,6 @@ static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short
 
 /* ---- look-ups ---- */
 
-static char fold(char c)
-{
-    return c == '_' ? '-' : c;
-}
-
-static bool same_name(const char *a, size_t a_n, const char *b, size_t b_n)
-{
-    size_t i = 0;
-    while (i < a_n && i < b_n && fold(a[i]) == fold(b[i]))
-        i++;
-    return i == a_n && i == b_n;
-}
-
 /* Calls `judge` for the row's name and each alias until it returns true. */
 static bool any_name(const struct field *field,
                      bool (*judge)(const char *known, size_t known_n, void *with), void *with)
@@ -450,43 +503,21 @@ struct wanted {
 static bool judge_same(const char *known, size_t known_n, void *with)
 {
     const struct wanted *wanted = with;
-    return same_name(known, known_n, wanted->name, wanted->n);
+    return names_same(known, known_n, wanted->name, wanted->n);
 }
 
 static bool judge_prefix(const char *known, size_t known_n, void *with)
 {
     const struct wanted *wanted = with;
-    return wanted->n <= known_n && same_name(known, wanted->n, wanted->name, wanted->n);
-}
-
-/* Levenshtein, one row at a time. Both at most NAME_MAX_BYTES. */
-static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n)
-{
-    size_t row[NAME_MAX_BYTES + 1];
-    for (size_t j = 0; j <= b_n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_n; j++) {
-            size_t cost = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
-            diagonal = row[j];
-            if (row[j] + 1 < cost)
-                cost = row[j] + 1;
-            if (row[j - 1] + 1 < cost)
-                cost = row[j - 1] + 1;
-            row[j] = cost;
-        }
-    }
-    return row[b_n];
+    return wanted->n <= known_n && names_same(known, wanted->n, wanted->name, wanted->n);
 }
 
 static bool judge_nearer(const char *known, size_t known_n, void *with)
 {
     struct wanted *wanted = with;
-    if (known_n > NAME_MAX_BYTES)
+    if (known_n > NAMES_MAX_BYTES)
         return false;
-    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
+    size_t distance = names_distance(wanted->name, wanted->n, known, known_n);
     if (distance < wanted->best)
         wanted->best = distance;
     return false; /* a later name may be nearer still */
@@ -513,7 +544,7 @@ const struct field *field_find_letter(char letter)
 
 const char *field_nearest(const char *name, size_t n)
 {
-    if (n < 2 || n > NAME_MAX_BYTES)
+    if (n < 2 || n > NAMES_MAX_BYTES)
         return NULL;
     size_t limit = n < 9 ? n / 3 : 3;
     struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
