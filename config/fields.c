@@ -4,7 +4,6 @@
 #include "fields.h"
 
 #include "../proto/board.h"
-#include "names.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -426,8 +425,8 @@ const struct field FIELDS[] = {
              "signal (any), hang: 1,3-5,SIGSEGV."},
     {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
      AT(no_restart_on), .parse = parse_codes,
-     .help = "Ends of a worker after which it is not, whatever else is said. 93 is how a job asks "
-             "for it; 126 and 127 mean that its program or a library is missing."},
+     .help = "Ends after which it is not; the default holds as long as --restart-on is not given. 93 "
+             "is how a job asks for it; 126, 127: its program or a library is missing."},
 
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
@@ -476,91 +475,6 @@ const struct field FIELDS[] = {
 const size_t FIELDS_N = ARRAY_LEN(FIELDS);
 
 static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
-
-/* ---- look-ups ---- */
-
-/* Calls `judge` for the row's name and each alias until it returns true. */
-static bool any_name(const struct field *field,
-                     bool (*judge)(const char *known, size_t known_n, void *with), void *with)
-{
-    if (judge(field->name, strlen(field->name), with))
-        return true;
-    for (const char *p = field->aliases; p && *p; p += strspn(p, " ")) {
-        size_t n = strcspn(p, " ");
-        if (judge(p, n, with))
-            return true;
-        p += n;
-    }
-    return false;
-}
-
-struct wanted {
-    const char *name;
-    size_t n;
-    size_t best; /* smallest edit distance so far */
-};
-
-static bool judge_same(const char *known, size_t known_n, void *with)
-{
-    const struct wanted *wanted = with;
-    return names_same(known, known_n, wanted->name, wanted->n);
-}
-
-static bool judge_prefix(const char *known, size_t known_n, void *with)
-{
-    const struct wanted *wanted = with;
-    return wanted->n <= known_n && names_same(known, wanted->n, wanted->name, wanted->n);
-}
-
-static bool judge_nearer(const char *known, size_t known_n, void *with)
-{
-    struct wanted *wanted = with;
-    if (known_n > NAMES_MAX_BYTES)
-        return false;
-    size_t distance = names_distance(wanted->name, wanted->n, known, known_n);
-    if (distance < wanted->best)
-        wanted->best = distance;
-    return false; /* a later name may be nearer still */
-}
-
-const struct field *field_find(const char *name, size_t n)
-{
-    struct wanted wanted = {.name = name, .n = n};
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        if (any_name(&FIELDS[i], judge_same, &wanted))
-            return &FIELDS[i];
-    }
-    return NULL;
-}
-
-const struct field *field_find_letter(char letter)
-{
-    for (size_t i = 0; letter && i < FIELDS_N; i++) {
-        if (FIELDS[i].letter == letter)
-            return &FIELDS[i];
-    }
-    return NULL;
-}
-
-const char *field_nearest(const char *name, size_t n)
-{
-    if (n < 2 || n > NAMES_MAX_BYTES)
-        return NULL;
-    size_t limit = n < 9 ? n / 3 : 3;
-    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        if (any_name(&FIELDS[i], judge_prefix, &wanted))
-            return FIELDS[i].name;
-    }
-    const char *nearest = NULL;
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        size_t before = wanted.best;
-        any_name(&FIELDS[i], judge_nearer, &wanted);
-        if (wanted.best < before)
-            nearest = FIELDS[i].name;
-    }
-    return nearest;
-}
 
 const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
 {

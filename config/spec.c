@@ -70,5 +70,8 @@ int spec_check(struct job_spec *spec, struct err *err)
                            "workers that share a GPU see only that one; leave out either");
         spec->gpu_visibility = GPU_VISIBILITY_RANK;
     }
+    /* A list of the user's own is the whole truth, unless there are two. */
+    if (given(spec, "restart-on") && !given(spec, "no-restart-on"))
+        spec->no_restart_on = (struct codeset){0};
     return part_signals(spec, err);
 }

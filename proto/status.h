@@ -21,7 +21,9 @@
     X(2, SIGNAL, "was killed by a signal")                                                         \
     X(3, SPAWN, "could not be started")                                                            \
     X(4, RENDEZVOUS, "never came to the rendezvous")                                               \
-    X(5, STOPPED, "was stopped by the launcher")
+    X(5, STOPPED, "was stopped by the launcher")                                                   \
+    X(6, HANG, "showed no sign of life")                                                           \
+    X(7, TIMEOUT, "had not ended when the job's time was over")
 
 /* Exit codes that the launcher gives itself; all others are the first failing worker's own. */
 #define EXIT_CODE_LIST(X)                                                                          \
