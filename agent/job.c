@@ -2,8 +2,8 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "aftermath.h"
 #include "log.h"
-#include "restart.h"
 #include "tree.h"
 #include "watch.h"
 
@@ -51,12 +51,12 @@ struct job {
     struct attempt attempt;
 
     uint32_t restarts;
-    struct failure failure, last_failure; /* first one of this attempt; of the one before */
-    uint32_t same_in_row;
-    uint32_t stopped; /* ranks that were still running when the group was ended */
-    int stop_signal;  /* that asked the job to end; 0: none */
+    struct failure failure; /* the first one of this attempt */
+    struct aftermath after;
+    int stop_signal; /* that asked the job to end; 0: none */
     uint64_t stop_signal_ns;
-    struct restart_verdict verdict;
+    uv_timer_t limit; /* --timeout */
+    bool timed_out;
     int exit_code;
 };
 
@@ -139,20 +139,8 @@ static void reap_adopted(struct job *job);
 static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
                          int exit_code)
 {
-    struct failure *f = &job->failure;
-    if (f->happened || job->stop_signal)
-        return;
-    *f = (struct failure){.happened = true,
-                          .has_rank = true,
-                          .rank = rank->index,
-                          .pid = rank->last_pid,
-                          .reason = reason,
-                          .exit_code = exit_code,
-                          .after_s = (double)(clock_now_ns() - rank->started_ns) / NS_PER_S};
-    if (rank->ended)
-        rank_describe_end(rank, f->what, sizeof f->what);
-    const struct board_slot *slot = board_slot(&job->attempt.board.board, rank->index);
-    board_get_error(slot, f->error, sizeof f->error);
+    if (!job->failure.happened && !job->stop_signal)
+        aftermath_blame(&job->failure, rank, &job->attempt.board.board, reason, exit_code);
 }
 
 /* Others wait in launch_join() for a rank that has ended: it will never come. */
@@ -256,30 +244,37 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
     int sig = (int)info->ssi_signo;
     if (sig < 32 && (job->config->ignored_signals & (1u << sig)))
         return;
-    switch (sig) {
-    case SIGCHLD:
+    if (sig == SIGCHLD)
         reap_adopted(job);
-        break;
-    case SIGINT:
-    case SIGTERM:
-    case SIGQUIT:
-    case SIGHUP:
-        request_stop(job, sig);
-        break;
-    case SIGUSR1:
-    case SIGUSR2:
-    case SIGWINCH:
-        group_pass_on(&job->group, sig);
-        break;
-    case SIGTSTP:
+    else if (sig == SIGTSTP)
         suspend(job);
-        break;
-    case SIGCONT:
+    else if (sig == SIGCONT)
         group_signal(&job->group, SIGCONT);
-        break;
-    default:
-        break;
+    else if (siglist_has(&job->config->spec->signals_to_handle, sig))
+        request_stop(job, sig);
+    else if (siglist_has(&job->config->spec->forward_signals, sig))
+        group_pass_on(&job->group, sig);
+}
+
+/* The whole job's time is over. One that has done its work and is only cleaned up after is let finish. */
+static void on_limit(uv_timer_t *timer)
+{
+    struct job *job = timer->data;
+    bool tidying = job->state == JOB_SWEEP || job->state == JOB_PURGE;
+    if (job->stop_signal || job->state == JOB_DONE || (tidying && !job->failure.happened))
+        return;
+    if (job->state == JOB_RESTART)
+        log_error("the job's time is over (--timeout)");
+    if (!job->failure.happened) {
+        job->failure =
+            (struct failure){.happened = true, .reason = REASON_TIMEOUT, .at = time(NULL)};
+        job->failure.exit_code = EXIT_CODE_DEADLINE;
+        snprintf(job->failure.what, sizeof job->failure.what,
+                 "it had not ended after %g s (--timeout)",
+                 (double)job->config->spec->timeout_ms / 1000);
     }
+    job->timed_out = true;
+    request_stop(job, SIGTERM);
 }
 
 static void on_guard_gone(void *user)
@@ -296,9 +291,9 @@ static void on_guard_gone(void *user)
 static void enter_launch(struct job *job)
 {
     const struct job_config *c = job->config;
-    job->last_failure = job->failure;
+    aftermath_begin(&job->after, &job->failure);
     job->failure = (struct failure){0};
-    job->joined = job->stopped = 0;
+    job->joined = 0;
     group_begin(&job->group, job->relay != NULL);
     struct attempt_config config = {
         .loop = &job->loop,
@@ -391,7 +386,7 @@ static void enter_stop(struct job *job)
 {
     if (!job->failure.happened && !job->stop_signal)
         note_rendezvous_timeout(job);
-    job->stopped = group_alive(&job->group);
+    job->after.stopped = group_alive(&job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
     set_deadline(job, job->config->spec->shutdown_timeout_ms);
@@ -422,6 +417,8 @@ static void name_leftover(pid_t pid, char *text, size_t size)
 
 static void enter_sweep(struct job *job)
 {
+    aftermath_settle(&job->after, &job->failure, &job->group, &job->attempt.board.board,
+                     job->joined);
     attempt_finish(&job->attempt);
     siginfo_t info = {0};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
@@ -449,58 +446,40 @@ static void enter_purge(struct job *job)
 
 static int code_of(const struct job *job)
 {
-    if (job->stop_signal)
+    int code = job->timed_out ? EXIT_CODE_DEADLINE : job->failure.exit_code;
+    if (job->stop_signal && !job->timed_out)
         return 128 + job->stop_signal;
     if (!job->failure.happened)
         return EXIT_CODE_OK;
-    return job->config->spec->exit_code == EXIT_STYLE_TORCHRUN ? 1 : job->failure.exit_code;
+    return job->config->spec->exit_code == EXIT_STYLE_TORCHRUN ? 1 : code;
 }
 
+/* A job that was asked to end from outside needs no explanation. */
 static void report(struct job *job, bool again)
 {
-    const struct failure *f = &job->failure;
-    char next[160];
-    if (again)
-        snprintf(next, sizeof next, "starting all %u ranks again (restart %u of %u) in %g s",
-                 job->world_size, job->restarts + 1, job->config->spec->max_restarts,
-                 (double)job->verdict.after_ms / 1000);
-    else
-        snprintf(next, sizeof next, "exit code %d; %s", job->exit_code, job->verdict.why);
-    bool tell_next = again || f->has_rank;
-    size_t tail_n = 0, n = 0;
-    const char *tail = job->relay && f->has_rank ? relay_tail(job->relay, f->rank, &tail_n) : NULL;
-    uint32_t others = job->stopped;
-    char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n,
-                             tell_next ? next : NULL, &n);
-    if (job->relay)
-        relay_flush(job->relay, FLUSH_MS);
-    if (text)
-        log_block(text, n);
-    free(text);
+    bool asked = job->stop_signal && !job->timed_out;
+    if (!job->failure.happened || asked || job->after.reported)
+        return;
+    aftermath_report(&job->after, &job->failure, job->restarts, again ? -1 : job->exit_code,
+                     job->timed_out ? "the job's time is over (--timeout)"
+                                    : job->after.verdict.why);
 }
 
 /* Nothing of the attempt is left: another one, or the end. */
 static void decide(struct job *job)
 {
-    job->same_in_row = failure_equal(&job->failure, &job->last_failure) ? job->same_in_row + 1 : 1;
-    struct restart_policy policy = {.max_restarts = job->config->spec->max_restarts};
-    struct restart_history history = {.restarts = job->restarts,
-                                      .reason = job->failure.reason,
-                                      .same_in_row = job->same_in_row,
-                                      .stop_requested = job->stop_signal != 0};
-    bool failed = job->failure.happened;
-    job->verdict = restart_decide(&policy, &history);
+    bool again = job->failure.happened &&
+                 aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
     job->exit_code = code_of(job);
-    bool again = failed && job->verdict.again;
-    if (failed && !job->stop_signal)
-        report(job, again);
+    report(job, again);
     job_post(job, again ? EVENT_RETRY : EVENT_GIVE_UP);
 }
 
 static void enter_restart(struct job *job)
 {
     job->restarts++;
-    set_deadline(job, job->verdict.after_ms);
+    aftermath_note_restart(&job->after);
+    set_deadline(job, job->after.verdict.after_ms);
 }
 
 static void enter_done(struct job *job)
@@ -511,6 +490,8 @@ static void enter_done(struct job *job)
             log_error("rank %u (pid %d) can't be killed (state D?); going on without it", i,
                       (int)job->group.ranks[i].pid);
     }
+    job->after.verdict.why = "the end was not waited for";
+    report(job, false);
     uv_stop(&job->loop);
 }
 
@@ -526,6 +507,11 @@ static int job_init(struct job *job, const struct job_config *config, struct err
         return err_set_errno(err, rc, "event loop");
     uv_timer_init(&job->loop, &job->timer);
     job->timer.data = job;
+    uv_timer_init(&job->loop, &job->limit);
+    job->limit.data = job;
+    if (config->spec->timeout_ms)
+        uv_timer_start(&job->limit, on_limit, config->spec->timeout_ms, 0);
+    aftermath_init(&job->after, config->spec, job->world_size);
     rc = group_init(&job->group, job->world_size, on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
@@ -542,8 +528,10 @@ static int open_streams(struct job *job, struct err *err)
         return err_set_errno(err, -errno, "/dev/null");
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
-    return relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
-                        &callbacks, err);
+    int rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
+                          &callbacks, err);
+    job->after.relay = job->relay;
+    return rc;
 }
 
 static int start_listening(struct job *job, int guard_pidfd, struct err *err)
@@ -565,6 +553,7 @@ static void job_finish(struct job *job)
             log_warn("%" PRIu64 " bytes of the workers' output could not be written", dropped);
     }
     attempt_finish(&job->attempt);
+    aftermath_finish(&job->after);
     environ_finish(&job->environ);
     group_finish(&job->group);
 }

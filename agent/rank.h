@@ -28,6 +28,7 @@ struct rank {
     bool core; /* it left a core dump */
     enum reason reason;
     struct spawn_record spawn; /* with REASON_SPAWN: what could not be done */
+    uint64_t sent;             /* bit n - 1: we sent signal n to its tree */
     bool stopped_by_us;        /* we had sent SIGTERM or SIGKILL before it ended */
     uint64_t started_ns, ended_ns;
 

@@ -95,6 +95,14 @@ bool siglist_has(const struct siglist *list, int sig)
     return false;
 }
 
+uint64_t siglist_bits(const struct siglist *list)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < list->n; i++)
+        bits |= 1ull << (list->sig[i] - 1);
+    return bits;
+}
+
 void siglist_drop(struct siglist *list, int sig)
 {
     unsigned kept = 0;

@@ -23,6 +23,9 @@ int siglist_number(const char *name, size_t n);
  * empty name, or a signal that the launcher needs for itself or can't have (KILL, STOP, CHLD, PIPE, TSTP, CONT). */
 MUST_CHECK int siglist_parse(struct siglist *ret, const char *text);
 
+/* Bit n - 1: signal n is in it. */
+uint64_t siglist_bits(const struct siglist *list);
+
 bool siglist_has(const struct siglist *list, int sig);
 
 /* Takes a signal out. */

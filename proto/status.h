@@ -45,6 +45,7 @@ enum exit_code { EXIT_CODE_LIST(STATUS_ENUM_EXIT) };
 /* Name (as in the list: "RUNNING") and sentence of an entry; "?" for a number that is not in the list. */
 const char *stage_name(unsigned stage);
 const char *stage_text(unsigned stage);
+const char *reason_name(unsigned reason);
 const char *reason_text(unsigned reason);
 
 #endif

@@ -65,7 +65,9 @@ static int run(struct job_spec *spec)
                                 .program = &program,
                                 .inherited = &inherited,
                                 .ignored_signals = ignored};
-    exit_code = guard_run(run_agent, &config, &err);
+    exit_code = guard_run(
+        run_agent, &config,
+        siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals), &err);
     if (exit_code < 0) {
         log_error("%s", err.text);
         exit_code = EXIT_CODE_OURS;
