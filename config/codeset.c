@@ -45,7 +45,7 @@ static bool add_word(struct codeset *set, const char *word, size_t n)
         return true;
     }
     if (n == 4 && memcmp(word, "hang", n) == 0) {
-        set->hang = true;
+        set->hang = 1;
         return true;
     }
     int sig = siglist_number(word, n);
@@ -60,7 +60,7 @@ int codeset_parse(struct codeset *ret, const char *text)
     if (strcmp(text, "all") == 0) {
         memset(set.codes, 0xff, sizeof set.codes);
         set.signals = UINT64_MAX;
-        set.hang = true;
+        set.hang = 1;
     } else if (strcmp(text, "none") != 0) {
         for (bool more = true; more;) {
             size_t n = strcspn(text, ",");
@@ -77,7 +77,7 @@ int codeset_parse(struct codeset *ret, const char *text)
 bool codeset_has(const struct codeset *set, int exit_code, int signal, bool hang)
 {
     if (hang)
-        return set->hang;
+        return set->hang != 0;
     if (signal > 0 && signal <= 64 && (set->signals & (1ull << (signal - 1))))
         return true;
     return exit_code > 0 && exit_code < 256 &&

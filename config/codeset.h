@@ -11,7 +11,7 @@
 struct codeset {
     uint64_t codes[4]; /* bit n: exit code n, or death by signal n - 128 */
     uint64_t signals;  /* bit n - 1: death by signal n */
-    bool hang;
+    uint64_t hang;     /* 0 or 1; as wide as the rest, so that there is no padding to compare */
 };
 
 /* "all", "none", or a list of: an exit code 1..255; a range "3-5"; a signal by its name; "signal" (any); "hang".

@@ -56,4 +56,17 @@ for i in range(150):
 sys.exit(bad != 0)
 P
 check "nothing is left" running 0
+# The narrowest moment, made certain: it is pending when the launcher begins, before there is an agent to hear of it.
+check "one Ctrl-C from before the agent was born" timeout 20 python3 - "$TAG" <<'P'
+import os, pty, signal, sys
+pid, fd = pty.fork()
+if pid == 0:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    os.write(1, b'r')
+    while signal.SIGINT not in signal.sigpending(): pass
+    os.execv(os.environ['LAUNCH'], ['launch', '-n', '2', '--shutdown-timeout=300ms', 'sleep', sys.argv[1]])
+os.read(fd, 1)
+os.write(fd, b'\x03')
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+P
 finish
