@@ -123,12 +123,10 @@ static void note_others(struct aftermath *a, const struct group *g,
     }
 }
 
+/* candidates: room for all ranks. */
 static void name_culprit(struct aftermath *a, struct failure *f, const struct group *g,
-                         const struct board *board)
+                         const struct board *board, struct culprit_candidate *candidates)
 {
-    AUTO_FREE struct culprit_candidate *candidates = calloc(g->n, sizeof *candidates);
-    if (!candidates)
-        return;
     size_t n = find_candidates(a, g, board, f->rank, candidates), first = 0;
     while (first < n && candidates[first].rank != f->rank)
         first++;
@@ -167,8 +165,12 @@ void aftermath_settle(struct aftermath *a, struct failure *f, const struct group
     if (!f->happened || !board->head)
         return;
     read_progress(a, f, board, joined);
-    if (f->has_rank && (f->reason == REASON_EXIT || f->reason == REASON_SIGNAL))
-        name_culprit(a, f, group, board);
+    if (!f->has_rank || (f->reason != REASON_EXIT && f->reason != REASON_SIGNAL))
+        return;
+    struct culprit_candidate *candidates = calloc(group->n, sizeof *candidates);
+    if (candidates)
+        name_culprit(a, f, group, board, candidates);
+    free(candidates);
 }
 
 /* ---- whether there is another attempt ---- */
@@ -204,11 +206,14 @@ void aftermath_note_restart(struct aftermath *a)
 
 /* ---- what is told ---- */
 
-static size_t read_error_file(const struct aftermath *a, const struct failure *f, char *bytes)
+/* The worker's error file, on the heap; NULL with *ret_n 0: there is none. */
+static char *read_error_file(const struct aftermath *a, const struct failure *f, size_t *ret_n)
 {
-    if (!bytes || !a->read_error || !f->has_rank)
-        return 0;
-    return a->read_error(a->user, f->rank, bytes, ERRORFILE_MAX_BYTES);
+    *ret_n = 0;
+    char *bytes = a->read_error && f->has_rank ? malloc(ERRORFILE_MAX_BYTES) : NULL;
+    if (bytes)
+        *ret_n = a->read_error(a->user, f->rank, bytes, ERRORFILE_MAX_BYTES);
+    return bytes;
 }
 
 static int write_all(int fd, const char *text, size_t n)
@@ -291,8 +296,8 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
 {
     char next[160], core[256] = "";
     struct errorfile said;
-    AUTO_FREE char *bytes = a->read_error ? malloc(ERRORFILE_MAX_BYTES) : NULL;
-    size_t bytes_n = read_error_file(a, f, bytes), n;
+    size_t bytes_n, n;
+    char *bytes = read_error_file(a, f, &bytes_n);
     errorfile_parse(&said, bytes, bytes_n);
     describe_next(a, exit_code, why, next, sizeof next);
     struct report r = {.failure = f,
@@ -322,5 +327,6 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
         relay_flush(a->relay, FLUSH_MS);
     if (text)
         log_block(text, n);
+    free(bytes);
     a->reported = true;
 }

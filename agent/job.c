@@ -571,7 +571,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
         rc = open_streams(&job, &err);
     if (rc == 0)
         rc = start_listening(&job, guard_pidfd, &err);
-    if (rc < 0) {
+    if (rc != 0) {
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }

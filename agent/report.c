@@ -103,7 +103,9 @@ static void put_block(struct writer *w, const char *title, const char *text, siz
 static void put_headline(struct writer *w, const struct report *r)
 {
     const struct failure *f = r->failure;
-    fprintf(w->out, "%slaunch: %s: ", w->colour ? RED : "", r->program);
+    fprintf(w->out, "%slaunch: ", w->colour ? RED : "");
+    put_clean(w->out, r->program, strlen(r->program));
+    fputs(": ", w->out);
     if (f->has_rank)
         fprintf(w->out, "rank %u of %u failed first: it %s", f->rank, r->world_size, f->what);
     else
@@ -151,7 +153,7 @@ static void put_texts(struct writer *w, const struct report *r)
     if (r->failure->error[0])
         put_note(w, "it said: %s", r->failure->error);
     else if (said && said->message[0])
-        put_note(w, "it said: %.*s", 500, said->message);
+        put_note(w, "it said: %.*s", (int)strcspn(said->message, "\n"), said->message);
     if (r->evidence)
         put_block(w, "what was seen:", r->evidence, strlen(r->evidence),
                   count_lines(r->evidence, strlen(r->evidence)));

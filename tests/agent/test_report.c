@@ -122,12 +122,14 @@ TEST(the_report_stays_short_whatever_a_worker_wrote)
 
 TEST(what_the_worker_said_and_its_traceback_are_shown)
 {
-    struct errorfile said = {.message = "ValueError: boom",
+    struct errorfile said = {.message = "ValueError: boom\nsecond line",
                              .traceback = "Traceback:\n  File \"t.py\"\nValueError: boom\n"};
     struct report r = plain();
     r.said = &said;
+    r.program = "./a\x1b[2J";
     r.evidence = "rank 3: no step for 30 s\n";
     char *text = text_of(&r);
+    CHECK_HAS(text, "launch: ./a?[2J: rank 3");
     CHECK_HAS(text, "launch:   it said: ValueError: boom\n");
     CHECK_HAS(text,
               "launch:   its traceback:\nlaunch:   | Traceback:\nlaunch:   |   File \"t.py\"\n");
