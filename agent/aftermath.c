@@ -34,7 +34,6 @@ void aftermath_begin(struct aftermath *a, const struct failure *failure)
     a->reported = a->started = a->oom = false;
     a->step = 0;
     a->stopped = a->others_n = 0;
-    a->evidence = NULL;
 }
 
 void aftermath_blame(struct failure *ret, const struct rank *rank, const struct board *board,
@@ -165,6 +164,7 @@ void aftermath_settle(struct aftermath *a, struct failure *f, const struct group
     if (!f->happened || !board->head)
         return;
     read_progress(a, f, board, joined);
+    a->stopped -= a->stopped > 0 && f->reason == REASON_HANG; /* it was running itself */
     if (!f->has_rank || (f->reason != REASON_EXIT && f->reason != REASON_SIGNAL))
         return;
     struct culprit_candidate *candidates = calloc(group->n, sizeof *candidates);
@@ -309,7 +309,6 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
                        .others = a->others,
                        .others_n = a->others_n,
                        .said = &said,
-                       .evidence = a->evidence,
                        .logs = a->logs,
                        .next = exit_code < 0 || f->has_rank ? next : NULL,
                        .exit_code = exit_code,

@@ -34,8 +34,7 @@ struct aftermath {
     uint32_t stopped; /* ranks that were ended because of the failure */
     struct report_other others[REPORT_OTHERS];
     uint32_t others_n;
-    const char *evidence; /* borrowed lines for the report; NULL */
-    bool oom;             /* the evidence proves that memory ran out */
+    bool oom; /* there is proof that memory ran out: the hint says so */
 };
 
 void aftermath_init(struct aftermath *a, const struct job_spec *spec, uint32_t world_size);

@@ -67,6 +67,7 @@ static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank
         .envp = environ_of(c->environ, &c->job, rank),
         .stdio = {c->null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
+        .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
         .inherited = c->inherited,
     };
     return rank_start(&c->ranks[rank], c->loop, a->group, &request, err);

@@ -64,7 +64,7 @@ static int watch(pid_t agent, uint64_t forwarded, sigset_t early)
         siginfo_t info;
         int sig = sigwaitinfo(&all, &info);
         if (sig == SIGCHLD) {
-            siginfo_t end;
+            siginfo_t end = {0};
             if (!reap(agent, &end))
                 continue;
             unsigned left = tree_end_all(END_ALL_MS);

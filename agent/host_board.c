@@ -4,6 +4,7 @@
 #include "watch.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
  * (which use 3 to 9) when the worker's descriptor limit allows it. */
 #define PARK_FD 100
 #define PARK_LIMIT 128
+#define MISSING_SHOWN 8
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
 {
@@ -19,6 +21,21 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
     uint32_t stage = atomic_load_explicit(&slot->stage, memory_order_acquire);
     uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
+}
+
+uint32_t host_board_missing(const struct host_board *hb, char *text, size_t size)
+{
+    uint32_t missing = 0;
+    size_t used = 0;
+    for (uint32_t i = 0; i < hb->world_size; i++) {
+        if (host_board_stage(hb, i) != STAGE_NONE)
+            continue;
+        if (missing++ < MISSING_SHOWN && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
+    }
+    if (missing > MISSING_SHOWN && used < size)
+        snprintf(text + used, size - used, " and %u more", missing - MISSING_SHOWN);
+    return missing;
 }
 
 void host_board_look(struct host_board *hb)

@@ -40,6 +40,9 @@ void host_board_look(struct host_board *hb);
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 
+/* Lists the ranks that have not joined: "3, 5", or the first eight "and 9 more". Returns how many there are. */
+uint32_t host_board_missing(const struct host_board *hb, char *text, size_t size);
+
 /* Takes a closed or zeroed one too. */
 void host_board_close(struct host_board *hb);
 

@@ -5,6 +5,7 @@
 #include "aftermath.h"
 #include "log.h"
 #include "tree.h"
+#include "vigil.h"
 #include "watch.h"
 
 #include <assert.h>
@@ -49,6 +50,7 @@ struct job {
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
+    struct vigil vigil; /* for --hang-timeout */
 
     uint32_t restarts;
     struct failure failure; /* the first one of this attempt */
@@ -71,7 +73,7 @@ static void enter_done(struct job *job);
 
 static void enter_run(struct job *job)
 {
-    (void)job; /* nothing to start: what happens next comes from the workers */
+    vigil_start(&job->vigil); /* what else happens next comes from the workers */
 }
 
 static void (*const enter[JOB_STATES_N])(struct job *job) = {
@@ -94,6 +96,8 @@ static void job_step(struct job *job, enum job_event event)
               lifecycle_state_name(next), lifecycle_event_name(event),
               (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
+    if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH)
+        vigil_stop(&job->vigil);
     job->state = (enum job_state)next;
     job->state_since_ns = now;
     enter[next](job);
@@ -149,6 +153,15 @@ static void note_early_leaver(struct job *job, const struct rank *rank)
     note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
     snprintf(job->failure.what, sizeof job->failure.what,
              "ended with 0 without calling launch_join(), which others wait in");
+}
+
+static void on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
+{
+    struct job *job = user;
+    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
+    snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    job->failure.evidence = evidence;
+    job_post(job, EVENT_HANG);
 }
 
 static bool never_joined(const struct job *job, uint32_t rank)
@@ -244,16 +257,19 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
     int sig = (int)info->ssi_signo;
     if (sig < 32 && (job->config->ignored_signals & (1u << sig)))
         return;
-    if (sig == SIGCHLD)
+    if (sig == SIGCHLD) {
+        group_tell_stops(&job->group);
         reap_adopted(job);
-    else if (sig == SIGTSTP)
+    } else if (sig == SIGTSTP) {
         suspend(job);
-    else if (sig == SIGCONT)
+    } else if (sig == SIGCONT) {
+        vigil_again(&job->vigil);
         group_signal(&job->group, SIGCONT);
-    else if (siglist_has(&job->config->spec->signals_to_handle, sig))
+    } else if (siglist_has(&job->config->spec->signals_to_handle, sig)) {
         request_stop(job, sig);
-    else if (siglist_has(&job->config->spec->forward_signals, sig))
+    } else if (siglist_has(&job->config->spec->forward_signals, sig)) {
         group_pass_on(&job->group, sig);
+    }
 }
 
 /* The whole job's time is over. One that has done its work and is only cleaned up after is let finish. */
@@ -307,6 +323,7 @@ static void enter_launch(struct job *job)
                 .world_size = job->world_size,
                 .generation = job->restarts + 1,
                 .restart_count = job->restarts,
+                .notify = vigil_notify(&job->vigil),
                 .cpus = c->plan->cpus},
         .ranks = job->group.ranks,
         .relay = job->relay,
@@ -315,7 +332,8 @@ static void enter_launch(struct job *job)
         .user = job,
     };
     struct err err;
-    if (attempt_start(&job->attempt, &config, &err) == 0) {
+    if (vigil_prepare(&job->vigil, job->relay, &err) == 0 &&
+        attempt_start(&job->attempt, &config, &err) == 0) {
         job_post(job, EVENT_SPAWNED);
         return;
     }
@@ -328,8 +346,9 @@ static void enter_launch(struct job *job)
 static void enter_rendezvous(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
-        if (job->group.ranks[i].ended && never_joined(job, i)) {
-            note_early_leaver(job, &job->group.ranks[i]);
+        const struct rank *rank = &job->group.ranks[i];
+        if (rank->ended && rank->reason == REASON_NONE && never_joined(job, i)) {
+            note_early_leaver(job, rank);
             job_post(job, EVENT_RANK_LOST);
             return;
         }
@@ -338,26 +357,10 @@ static void enter_rendezvous(struct job *job)
         set_deadline(job, job->config->spec->rendezvous_timeout_ms);
 }
 
-/* "ranks 3, 5 and 12 more" of those that have not joined. Returns how many. */
-static uint32_t list_missing(const struct job *job, char *text, size_t size)
-{
-    uint32_t missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        if (!never_joined(job, i))
-            continue;
-        if (missing++ < 8 && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-    }
-    if (missing > 8 && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - 8);
-    return missing;
-}
-
 static void note_rendezvous_timeout(struct job *job)
 {
     char list[128] = "";
-    uint32_t missing = list_missing(job, list, sizeof list);
+    uint32_t missing = host_board_missing(&job->attempt.board, list, sizeof list);
     struct failure *f = &job->failure;
     *f = (struct failure){
         .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_DEADLINE};
@@ -408,13 +411,6 @@ static void enter_kill(struct job *job)
     tree_signal_children(SIGKILL, group_owns, &job->group);
 }
 
-static void name_leftover(pid_t pid, char *text, size_t size)
-{
-    char name[16];
-    tree_name(pid, name);
-    snprintf(text, size, "%s (pid %d)", name, (int)pid);
-}
-
 static void enter_sweep(struct job *job)
 {
     aftermath_settle(&job->after, &job->failure, &job->group, &job->attempt.board.board,
@@ -428,7 +424,7 @@ static void enter_sweep(struct job *job)
     char first[48] = "";
     pid_t pid = tree_first_child();
     if (pid)
-        name_leftover(pid, first, sizeof first);
+        tree_describe(pid, first, sizeof first);
     unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
     if (n && !job->failure.happened && !job->stop_signal)
         log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
@@ -515,16 +511,20 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     rc = group_init(&job->group, job->world_size, on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
-    return environ_init(&job->environ, environ, err);
+    rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
+                    &job->attempt.board, on_hang, job, err);
+    return rc < 0 ? rc : environ_init(&job->environ, environ, err);
 }
 
-/* Workers of a group write to pipes and read nothing; a single one has our streams to itself. */
+/* Workers of a group write to pipes and read nothing; a single one has our streams to itself, unless its output
+ * must be seen as a sign of life. */
 static int open_streams(struct job *job, struct err *err)
 {
-    if (job->world_size == 1)
+    if (job->world_size == 1 && !job->config->spec->hang_timeout_ms)
         return 0;
-    job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (job->null_fd < 0)
+    if (job->world_size > 1)
+        job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (job->world_size > 1 && job->null_fd < 0)
         return err_set_errno(err, -errno, "/dev/null");
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
@@ -552,6 +552,7 @@ static void job_finish(struct job *job)
         if (dropped && job->stop_signal != SIGPIPE)
             log_warn("%" PRIu64 " bytes of the workers' output could not be written", dropped);
     }
+    vigil_finish(&job->vigil);
     attempt_finish(&job->attempt);
     aftermath_finish(&job->after);
     environ_finish(&job->environ);
@@ -560,7 +561,7 @@ static void job_finish(struct job *job)
 
 int job_run(const struct job_config *config, int guard_pidfd)
 {
-    struct job job;
+    struct job job = {0};
     struct err err;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ignore(SIGPIPE);
@@ -571,7 +572,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
         rc = open_streams(&job, &err);
     if (rc == 0)
         rc = start_listening(&job, guard_pidfd, &err);
-    if (rc != 0) {
+    if (rc) {
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }

@@ -92,6 +92,8 @@ void rank_signal(struct rank *rank, int sig)
     rank->sent |= 1ull << (sig - 1);
     if (sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP)
         rank->stopped_by_us = true;
+    if (sig == SIGSTOP || sig == SIGCONT)
+        rank->held = sig == SIGSTOP;
     tree_signal(rank->pid, sig);
 }
 

@@ -19,6 +19,7 @@ static_assert((int)RELAY_KINDS_N == OUTLETS_MAX, "one outlet for each kind at mo
 struct rank {
     struct stream *stream[RELAY_KINDS_N];
     struct tail tail;
+    uint64_t bytes; /* read */
     bool draining;
     struct deadline drain;
 };
@@ -56,8 +57,10 @@ static void on_stream_freed(struct stream_set *set)
 
 static void on_data(struct stream *s, const char *data, size_t n)
 {
+    struct rank *rank = &relay_of(s->set)->ranks[s->rank];
+    rank->bytes += n;
     if (s->kind == RELAY_STDERR)
-        tail_add(&relay_of(s->set)->ranks[s->rank].tail, data, n);
+        tail_add(&rank->tail, data, n);
 }
 
 static bool has_streams(const struct rank *rank)
@@ -213,6 +216,19 @@ const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n)
 {
     static const struct tail none;
     return tail_text(rank < r->n_ranks ? &r->ranks[rank].tail : &none, ret_n);
+}
+
+uint64_t relay_bytes(const struct relay *r, unsigned rank)
+{
+    return rank < r->n_ranks ? r->ranks[rank].bytes : 0;
+}
+
+bool relay_waits(const struct relay *r)
+{
+    for (unsigned i = 0; i < r->n_sinks; i++)
+        if (r->sinks[i].outlet.waiting)
+            return true;
+    return false;
 }
 
 uint64_t relay_dropped(const struct relay *r)

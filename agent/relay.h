@@ -27,7 +27,7 @@
 
 #define RELAY_IDLE_MS 100
 #define RELAY_HOLD_MS 1000
-#define RELAY_CHUNK_BYTES (64u * 1024u)
+#define RELAY_CHUNK_BYTES (256u * 1024u) /* a widened pipe, see pipe.h */
 #define RELAY_LINE_MAX (1024u * 1024u) /* a longer line keeps the outlet to itself until it ends */
 #define RELAY_TAIL_BYTES 4096u         /* of stderr, kept for the failure report */
 
@@ -63,6 +63,12 @@ void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms);
 /* Last bytes of the rank's stderr of this attempt, as they were: at most RELAY_TAIL_BYTES,
  * starting at a line start where possible. Valid until the next call on r. *ret_n: length. */
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n);
+
+/* Bytes read from the rank's pipes so far, in all attempts. */
+uint64_t relay_bytes(const struct relay *r, unsigned rank);
+
+/* Output waits for whoever reads it. */
+bool relay_waits(const struct relay *r);
 
 /* Bytes that were read and could not be written (outlet gone, flush deadline). */
 uint64_t relay_dropped(const struct relay *r);

@@ -52,14 +52,6 @@ static size_t put_clean(FILE *out, const char *line, size_t n)
     return n - shown;
 }
 
-static unsigned count_lines(const char *text, size_t n)
-{
-    unsigned lines = n > 0 && text[n - 1] != '\n';
-    for (size_t i = 0; i < n; i++)
-        lines += text[i] == '\n';
-    return lines;
-}
-
 /* ---- lines ---- */
 
 /* One line of ours, "launch:   " in front of it. */
@@ -98,6 +90,18 @@ static void put_block(struct writer *w, const char *title, const char *text, siz
         w->left--;
         line = stop + 1;
     }
+}
+
+/* Lines of ours, from the first one on: it tells most. */
+static void put_evidence(struct writer *w, const char *text)
+{
+    size_t n;
+    for (; *text && w->left > 1; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        put_note(w, "%.*s", (int)n, text);
+    }
+    if (*text)
+        put_note(w, "...");
 }
 
 static void put_headline(struct writer *w, const struct report *r)
@@ -154,9 +158,8 @@ static void put_texts(struct writer *w, const struct report *r)
         put_note(w, "it said: %s", r->failure->error);
     else if (said && said->message[0])
         put_note(w, "it said: %.*s", (int)strcspn(said->message, "\n"), said->message);
-    if (r->evidence)
-        put_block(w, "what was seen:", r->evidence, strlen(r->evidence),
-                  count_lines(r->evidence, strlen(r->evidence)));
+    if (r->failure->evidence)
+        put_evidence(w, r->failure->evidence);
     bool traceback = said && said->traceback[0];
     if (traceback)
         put_block(w, "its traceback:", said->traceback, strlen(said->traceback), TAIL_LINES);

@@ -18,12 +18,14 @@ struct failure {
     uint32_t rank;
     pid_t pid;
     enum reason reason;
-    int exit_code;                     /* that the launcher would give for it */
-    int signal;                        /* that killed the worker; 0: none did */
-    bool core;                         /* a core dump was made */
-    time_t at;                         /* wall clock; for people only */
-    double after_s;                    /* since the worker was started */
-    char what[512];                    /* "exited with code 3", one line */
+    int exit_code;        /* that the launcher would give for it */
+    int signal;           /* that killed the worker; 0: none did */
+    bool core;            /* a core dump was made */
+    time_t at;            /* wall clock; for people only */
+    double after_s;       /* since the worker was started */
+    char what[512];       /* "exited with code 3", one line */
+    const char *evidence; /* borrowed lines of ours: where a rank hangs, what proves that memory ran
+                                          out; NULL: none */
     char error[BOARD_ERROR_BYTES + 1]; /* what the worker told through liblaunch; empty: nothing */
 };
 

@@ -77,7 +77,7 @@ char *report_json(const struct report *r, size_t *ret_n)
     put_string(out, "error", f->error[0] ? f->error : said ? said->message : NULL);
     put_string(out, "traceback", said ? said->traceback : NULL);
     put_text(out, "stderr_tail", r->tail, r->tail_n);
-    put_string(out, "evidence", r->evidence);
+    put_string(out, "evidence", f->evidence);
     put_number(out, "stopped", true, r->stopped);
     put_others(out, r);
     put_string(out, "core", r->core);

@@ -43,6 +43,7 @@ void spawn_inherited_read(struct spawn_inherited *inherited)
 {
     sigprocmask(SIG_BLOCK, NULL, &inherited->mask);
     sigaction(SIGPIPE, NULL, &inherited->pipe);
+    sigaction(SIGCHLD, NULL, &inherited->chld);
     getrlimit(RLIMIT_NOFILE, &inherited->nofile);
 }
 
@@ -143,6 +144,8 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_CODE_OURS); /* it died before the prctl */
+    if (request->traceable)
+        prctl(PR_SET_PTRACER, parent); /* fails where there is no Yama */
     setsid();
     for (int fd = 0; fd < 3; fd++)
         if (request->stdio[fd] >= 0 && dup2(request->stdio[fd], fd) < 0)
@@ -150,6 +153,7 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     child_keep_only(request);
     setrlimit(RLIMIT_NOFILE, &request->inherited->nofile);
     sigaction(SIGPIPE, &request->inherited->pipe, NULL);
+    sigaction(SIGCHLD, &request->inherited->chld, NULL);
     child_await_gate(group);
     sigprocmask(SIG_SETMASK, &request->inherited->mask, NULL);
     execve(request->file, request->argv, request->envp);

@@ -9,6 +9,7 @@
 #include "../proto/err.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -24,7 +25,7 @@ struct spawn_record {
 /* What this process changed for itself and its workers shall not inherit; taken at start. */
 struct spawn_inherited {
     sigset_t mask;
-    struct sigaction pipe; /* SIGPIPE */
+    struct sigaction pipe, chld; /* SIGPIPE, SIGCHLD */
     struct rlimit nofile;
 };
 
@@ -32,7 +33,7 @@ struct spawn_inherited {
  * sees it, so what it says can be trusted. */
 struct spawn_group;
 
-/* Reads signal mask, SIGPIPE and RLIMIT_NOFILE of this process. Call before changing them. */
+/* Reads signal mask, SIGPIPE, SIGCHLD and RLIMIT_NOFILE of this process. Call before changing them. */
 void spawn_inherited_read(struct spawn_inherited *inherited);
 
 /* Many workers mean many descriptors here (a pidfd and two pipes each): raises the soft limit as far as n workers
@@ -50,6 +51,7 @@ struct spawn_request {
     char *const *envp;
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
+    bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
     const struct spawn_inherited *inherited;
 };
 

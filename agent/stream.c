@@ -3,6 +3,8 @@
  * is over. */
 #include "stream.h"
 
+#include "pipe.h"
+
 #include <string.h>
 
 #define READS_PER_WAKE 4 /* of a stream that fills every chunk, before the others' turn */
@@ -140,6 +142,10 @@ static size_t stream_read(struct stream *s)
     if (n <= 0) { /* a terminal's end is EIO */
         stream_end(s);
         return 0;
+    }
+    if ((size_t)n >= PIPE_USUAL_BYTES && !s->widened) {
+        s->widened = true;
+        pipe_widen(s->fd);
     }
     s->set->on_data(s, s->set->chunk, (size_t)n);
     return (size_t)n;

@@ -34,6 +34,7 @@ struct stream {
     uv_poll_t poll;
     bool polling, poll_closed;
     bool in_line;
+    bool widened;   /* was full once; see pipe_widen() */
     bool impatient; /* silent for RELAY_IDLE_MS: the unfinished line is to be shown */
     bool overlong;  /* owns the sink with a line longer than RELAY_LINE_MAX */
     bool has_cr;    /* owns the sink with a line that holds a \r */

@@ -36,11 +36,12 @@ const char *field_quote(const char *text, size_t n, char buf[FIELD_QUOTE_BYTES])
         else
             snprintf(piece, sizeof piece, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
         if (used + strlen(piece) > limit) {
-            strcpy(buf + used, DOTS);
+            memcpy(buf + used, DOTS, sizeof DOTS);
             return buf;
         }
-        strcpy(buf + used, piece);
-        used += strlen(piece);
+        size_t piece_n = strlen(piece);
+        memcpy(buf + used, piece, piece_n);
+        used += piece_n;
     }
     buf[used] = '\0';
     return buf;
@@ -442,6 +443,11 @@ const struct field FIELDS[] = {
     {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
      AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
      .help = "Signals that are passed on to the workers, and the job goes on. With or without SIG."},
+    {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
+     AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "A worker that gives no sign of life for so long hangs, and the job is ended with a "
+             "report of where; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
+             "(sd_notify), or, for a worker that gives neither, its output."},
     {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
      .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "

@@ -49,6 +49,7 @@ struct job_spec {
     uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
     uint64_t timeout_ms;            /* of the whole job; 0: none */
     struct siglist signals_to_handle, forward_signals; /* disjoint after spec_check() */
+    uint64_t hang_timeout_ms;                          /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;

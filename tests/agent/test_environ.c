@@ -217,3 +217,29 @@ TEST(the_device_of_a_rank_follows_its_visibility)
     gpu_set.n = 0;
     CHECK_INT(environ_device(&job, 3), ==, -1);
 }
+
+TEST(a_watched_worker_is_told_where_to_send_its_heartbeats_and_how_often)
+{
+    struct environ e;
+    struct notify_rank ranks[2] = {{.address = "@one"}, {.address = "@two"}};
+    struct notify notify = {.n = 2, .ranks = ranks};
+    char *outer[] = {"A=1", "WATCHDOG_PID=7", "NOTIFY_SOCKET=/run/x", "WATCHDOG_USEC=1", "Z=2",
+                     NULL};
+    setup(2, 2);
+    char *const *env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "NOTIFY_SOCKET"), "/run/x");
+    CHECK_STR(value(env, "WATCHDOG_PID"), "7");
+    environ_finish(&e);
+    job.notify = &notify;
+    spec.hang_timeout_ms = 1500;
+    spec.gpu_visibility = GPU_VISIBILITY_RANK;
+    env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "NOTIFY_SOCKET"), "@two");
+    CHECK_STR(value(env, "WATCHDOG_USEC"), "1500000");
+    CHECK(!value(env, "WATCHDOG_PID"));
+    CHECK_STR(value(env, "A"), "1");
+    CHECK_STR(value(env, "Z"), "2");
+    CHECK_STR(value(env, "CUDA_VISIBLE_DEVICES"), "1");
+    CHECK_STR(value(env, "RANK"), "1");
+    environ_finish(&e);
+}

@@ -2,6 +2,7 @@
 /* The relay between real pipes. One loop drives the relay and the reader of its output; writers
  * are this process or a forked child. Nothing sleeps: the loop waits for the event that the test
  * is about. */
+#include "../../agent/pipe.h"
 #include "../../agent/relay.h"
 #include "../harness.h"
 
@@ -386,7 +387,7 @@ TEST(a_blocked_reader_bounds_what_is_read_and_holds_up_nothing_else)
         total += stuff(rig.in[r][RELAY_STDOUT]);
     }
     /* outlet's pipe, four pipes, and one chunk that a short write left */
-    CHECK_INT(total, <=, 5 * 65536 + 2 * RELAY_CHUNK_BYTES);
+    CHECK_INT(total, <=, 5 * PIPE_WIDE_BYTES + 2 * RELAY_CHUNK_BYTES);
     relay_rank_drain(rig.relay, 7, 0);
     until_ended(1);
     CHECK_INT(uv_backend_timeout(&rig.loop), ==, -1);
@@ -530,7 +531,7 @@ TEST(a_flush_that_finds_no_reader_counts_what_it_drops)
     relay_rank_drain(rig.relay, 0, 0);
     until_ended(1);
     relay_flush(rig.relay, 0);
-    CHECK_INT(relay_dropped(rig.relay), ==, total - 65536);
+    CHECK_INT(relay_dropped(rig.relay), ==, total - PIPE_WIDE_BYTES);
     teardown();
 }
 

@@ -96,12 +96,14 @@ TEST(the_report_stays_short_whatever_a_worker_wrote)
     struct report_other others[REPORT_OTHERS] = {{.what = "exited with code 1"},
                                                  {.what = "exited with code 1"},
                                                  {.what = "exited with code 1"}};
+    struct failure f = crash;
     struct report r = plain();
+    r.failure = &f;
     for (int bits = 0; bits < 1 << 9; bits++) {
         r.tail = bits & 1 ? many : wide;
         r.tail_n = strlen(r.tail);
         r.said = bits & 2 ? &said : NULL;
-        r.evidence = bits & 4 ? many : NULL;
+        f.evidence = bits & 4 ? many : NULL;
         r.core = bits & 8 ? "core.1" : NULL;
         r.logs = bits & 16 ? "/logs" : NULL;
         r.hint = bits & 32 ? "think" : NULL;
@@ -127,13 +129,11 @@ TEST(what_the_worker_said_and_its_traceback_are_shown)
     struct report r = plain();
     r.said = &said;
     r.program = "./a\x1b[2J";
-    r.evidence = "rank 3: no step for 30 s\n";
     char *text = text_of(&r);
     CHECK_HAS(text, "launch: ./a?[2J: rank 3");
     CHECK_HAS(text, "launch:   it said: ValueError: boom\n");
     CHECK_HAS(text,
               "launch:   its traceback:\nlaunch:   | Traceback:\nlaunch:   |   File \"t.py\"\n");
-    CHECK_HAS(text, "launch:   what was seen:\nlaunch:   | rank 3: no step for 30 s\n");
     free(text);
 }
 
@@ -159,6 +159,20 @@ TEST(a_failure_without_a_rank_is_told_as_it_is)
     struct report r = {.failure = &f, .program = "job", .world_size = 4};
     char *text = text_of(&r);
     CHECK_STR(text, "launch: job: rank 2 can't be started: fork: no\n");
+    free(text);
+}
+
+TEST(evidence_stands_between_the_cause_and_what_happens_now)
+{
+    struct failure f = crash;
+    struct report r = plain();
+    f.evidence = "rank 3: sleeps\n  main thread: f < main\nrank 4: runs\n";
+    r.failure = &f;
+    r.tail = "tail\n";
+    r.tail_n = 5;
+    char *text = text_of(&r);
+    CHECK_HAS(text, "1.5 s)\nlaunch:   rank 3: sleeps\nlaunch:     main thread: f < main\n"
+                    "launch:   rank 4: runs\nlaunch:   its last lines");
     free(text);
 }
 

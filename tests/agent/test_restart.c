@@ -17,7 +17,7 @@ static const struct restart_failure exit_3 = {
 static const struct restart_failure segv = {
     .reason = REASON_SIGNAL, .exit_code = 139, .signal = 11, .started = true};
 static const struct restart_failure hang = {
-    .reason = REASON_HANG, .exit_code = 124, .started = true};
+    .reason = REASON_HANG, .exit_code = EXIT_CODE_HANG, .started = true};
 
 /* A history of `n` restarts of a class, one every 1000 ms from 1000 on. */
 static struct restart_history made(enum restart_class class, uint32_t n)
@@ -110,7 +110,7 @@ TEST(each_class_has_its_own_limit)
     } CASES[] = {
         {"startup:2", {.reason = REASON_EXIT, .exit_code = 3}, RESTART_STARTUP},
         {"signal:2", {REASON_SIGNAL, 139, 11, true}, RESTART_SIGNAL},
-        {"hang:2", {REASON_HANG, 124, 0, true}, RESTART_HANG},
+        {"hang:2", {REASON_HANG, EXIT_CODE_HANG, 0, true}, RESTART_HANG},
         {"exit:2", {REASON_EXIT, 3, 0, true}, RESTART_EXIT},
     };
     for (size_t c = 0; c < ARRAY_LEN(CASES); c++) {
