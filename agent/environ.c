@@ -195,7 +195,8 @@ static void add_torchrun(struct environ *e, const struct environ_job *job, uint3
     add(e, ENV_MAX_RESTARTS, "%u", spec->max_restarts);
     add(e, ENV_RUN_ID, "%s", job->run_id);
     add(e, ENV_ERROR_FILE, "%s", job->error_file ? job->error_file : "");
-    add(e, ENV_SIGNALS_TO_HANDLE, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    char signals[SIGLIST_TEXT_BYTES];
+    add(e, ENV_SIGNALS_TO_HANDLE, "%s", siglist_text(&spec->signals_to_handle, signals));
     add_default(e, ENV_NCCL_ASYNC, "1");
 }
 

@@ -19,24 +19,6 @@
 /* A process in the D state does not die of SIGKILL; it must not keep us for ever. */
 #define END_ALL_MS 10000
 
-static bool is_forwarded(int sig)
-{
-    switch (sig) {
-    case SIGINT:
-    case SIGTERM:
-    case SIGQUIT:
-    case SIGHUP:
-    case SIGUSR1:
-    case SIGUSR2:
-    case SIGWINCH:
-    case SIGTSTP:
-    case SIGCONT:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Reaps whatever has ended. True, with the agent's wait status, if the agent was among them. */
 static bool reap(pid_t agent, siginfo_t *ret_agent)
 {
@@ -62,7 +44,19 @@ static int status_of(const siginfo_t *info)
     return 128 + info->si_status;
 }
 
-static int watch(pid_t agent, const struct cgroup *cgroup)
+/* A terminal's signals reach the agent by themselves, as it is in our process group; but not those from before it
+ * was born. */
+static bool reaches_agent(const siginfo_t *info, sigset_t *early)
+{
+    if (info->si_code <= 0)
+        return false;
+    if (!sigismember(early, info->si_signo))
+        return true;
+    sigdelset(early, info->si_signo);
+    return false;
+}
+
+static int watch(pid_t agent, const struct cgroup *cgroup, uint64_t forwarded, sigset_t early)
 {
     sigset_t all;
     sigfillset(&all);
@@ -81,9 +75,8 @@ static int watch(pid_t agent, const struct cgroup *cgroup)
                 log_error("%u process(es) of the job can't be killed (state D?)", left);
             return status;
         }
-        /* A terminal's signals reach the agent by themselves: it is in our process group. The agent is not
-         * reaped yet, so its pid is its own. */
-        if (sig > 0 && info.si_code <= 0 && is_forwarded(sig))
+        /* The agent is not reaped yet, so its pid is its own. */
+        if (sig > 0 && (forwarded & (1ull << (sig - 1))) && !reaches_agent(&info, &early))
             kill(agent, sig);
         if (sig == SIGTSTP)
             raise(SIGSTOP); /* so that a shell sees the job as stopped */
@@ -91,7 +84,7 @@ static int watch(pid_t agent, const struct cgroup *cgroup)
 }
 
 int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, const struct cgroup *cgroup,
-              struct err *err)
+              uint64_t forwarded, struct err *err)
 {
     sigset_t all;
     sigfillset(&all);
@@ -106,5 +99,8 @@ int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, const struc
         return err_set_errno(err, -errno, "fork of the agent");
     if (pid == 0)
         _exit(agent(user, take_fd(&self_fd)));
-    return watch(pid, cgroup);
+    sigset_t early;
+    sigpending(&early);
+    uint64_t job_control = 1ull << (SIGTSTP - 1) | 1ull << (SIGCONT - 1);
+    return watch(pid, cgroup, forwarded | job_control, early);
 }

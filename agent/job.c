@@ -2,10 +2,10 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "aftermath.h"
 #include "gpu_wait.h"
 #include "log.h"
 #include "oom.h"
-#include "restart.h"
 #include "tree.h"
 #include "vigil.h"
 #include "watch.h"
@@ -55,14 +55,14 @@ struct job {
     struct oom oom;
 
     uint32_t restarts;
-    struct failure failure, last_failure; /* first one of this attempt; of the one before */
-    uint32_t same_in_row;
-    uint32_t stopped; /* ranks that were still running when the group was ended */
-    int stop_signal;  /* that asked the job to end; 0: none */
+    struct failure failure; /* the first one of this attempt */
+    struct aftermath after;
+    int stop_signal; /* that asked the job to end; 0: none */
     uint64_t stop_signal_ns;
-    struct restart_verdict verdict;
     bool gpus_used;            /* by the group that is being ended, as far as can be seen */
     struct gpu_wait *gpu_wait; /* owned; in RESTART only */
+    uv_timer_t limit;          /* --timeout */
+    bool timed_out;
     int exit_code;
 };
 
@@ -152,19 +152,10 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
     bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
     if ((f->happened && !certain_now) || job->stop_signal)
         return;
-    *f = (struct failure){.happened = true,
-                          .has_rank = true,
-                          .rank = rank->index,
-                          .pid = rank->last_pid,
-                          .reason = reason,
-                          .exit_code = exit_code,
-                          .after_s = (double)(clock_now_ns() - rank->started_ns) / NS_PER_S};
-    if (rank->ended || rank->suspected)
-        rank_describe_end(rank, f->what, sizeof f->what);
+    aftermath_blame(f, rank, &job->attempt.board.board, reason, exit_code);
     if (rank->ended)
-        oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what, sizeof f->what);
-    const struct board_slot *slot = board_slot(&job->attempt.board.board, rank->index);
-    board_get_error(slot, f->error, sizeof f->error);
+        job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
+                                     sizeof f->what);
 }
 
 /* Others wait in launch_join() for a rank that has ended: it will never come. */
@@ -289,32 +280,40 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
     int sig = (int)info->ssi_signo;
     if (sig < 32 && (job->config->ignored_signals & (1u << sig)))
         return;
-    switch (sig) {
-    case SIGCHLD:
+    if (sig == SIGCHLD) {
         group_tell_stops(&job->group);
         reap_adopted(job);
-        break;
-    case SIGINT:
-    case SIGTERM:
-    case SIGQUIT:
-    case SIGHUP:
-        request_stop(job, sig);
-        break;
-    case SIGUSR1:
-    case SIGUSR2:
-    case SIGWINCH:
-        group_pass_on(&job->group, sig);
-        break;
-    case SIGTSTP:
+    } else if (sig == SIGTSTP) {
         suspend(job);
-        break;
-    case SIGCONT:
+    } else if (sig == SIGCONT) {
         vigil_again(&job->vigil);
         group_signal(&job->group, SIGCONT);
-        break;
-    default:
-        break;
+    } else if (siglist_has(&job->config->spec->signals_to_handle, sig)) {
+        request_stop(job, sig);
+    } else if (siglist_has(&job->config->spec->forward_signals, sig)) {
+        group_pass_on(&job->group, sig);
     }
+}
+
+/* The whole job's time is over. One that has done its work and is only cleaned up after is let finish. */
+static void on_limit(uv_timer_t *timer)
+{
+    struct job *job = timer->data;
+    bool tidying = job->state == JOB_SWEEP || job->state == JOB_PURGE;
+    if (job->stop_signal || job->state == JOB_DONE || (tidying && !job->failure.happened))
+        return;
+    if (job->state == JOB_RESTART)
+        log_error("the job's time is over (--timeout)");
+    if (!job->failure.happened) {
+        job->failure =
+            (struct failure){.happened = true, .reason = REASON_TIMEOUT, .at = time(NULL)};
+        job->failure.exit_code = EXIT_CODE_DEADLINE;
+        snprintf(job->failure.what, sizeof job->failure.what,
+                 "it had not ended after %g s (--timeout)",
+                 (double)job->config->spec->timeout_ms / 1000);
+    }
+    job->timed_out = true;
+    request_stop(job, SIGTERM);
 }
 
 static void on_guard_gone(void *user)
@@ -332,9 +331,9 @@ static void enter_launch(struct job *job)
 {
     const struct job_config *c = job->config;
     gpu_wait_stop(&job->gpu_wait);
-    job->last_failure = job->failure;
+    aftermath_begin(&job->after, &job->failure);
     job->failure = (struct failure){0};
-    job->joined = job->stopped = 0;
+    job->joined = 0;
     group_begin(&job->group, job->relay != NULL);
     oom_rebase(&job->oom);
     struct attempt_config config = {
@@ -397,7 +396,7 @@ static void enter_stop(struct job *job)
 {
     if (!job->failure.happened && !job->stop_signal)
         note_rendezvous_timeout(job);
-    job->stopped = group_alive(&job->group);
+    job->after.stopped = group_alive(&job->group);
     job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
@@ -424,6 +423,8 @@ static void enter_kill(struct job *job)
 
 static void enter_sweep(struct job *job)
 {
+    aftermath_settle(&job->after, &job->failure, &job->group, &job->attempt.board.board,
+                     job->joined);
     attempt_finish(&job->attempt);
     siginfo_t info = {0};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
@@ -452,51 +453,32 @@ static void enter_purge(struct job *job)
 
 static int code_of(const struct job *job)
 {
-    if (job->stop_signal)
+    int code = job->timed_out ? EXIT_CODE_DEADLINE : job->failure.exit_code;
+    if (job->stop_signal && !job->timed_out)
         return 128 + job->stop_signal;
     if (!job->failure.happened)
         return EXIT_CODE_OK;
-    return job->config->spec->exit_code == EXIT_STYLE_TORCHRUN ? 1 : job->failure.exit_code;
+    return job->config->spec->exit_code == EXIT_STYLE_TORCHRUN ? 1 : code;
 }
 
+/* A job that was asked to end from outside needs no explanation. */
 static void report(struct job *job, bool again)
 {
-    const struct failure *f = &job->failure;
-    char next[160];
-    if (again)
-        snprintf(next, sizeof next, "starting all %u ranks again (restart %u of %u) in %g s",
-                 job->world_size, job->restarts + 1, job->config->spec->max_restarts,
-                 (double)job->verdict.after_ms / 1000);
-    else
-        snprintf(next, sizeof next, "exit code %d; %s", job->exit_code, job->verdict.why);
-    bool tell_next = again || f->has_rank;
-    size_t tail_n = 0, n = 0;
-    const char *tail = job->relay && f->has_rank ? relay_tail(job->relay, f->rank, &tail_n) : NULL;
-    uint32_t others = job->stopped - (job->stopped && f->reason == REASON_HANG);
-    char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n,
-                             tell_next ? next : NULL, &n);
-    if (job->relay)
-        relay_flush(job->relay, FLUSH_MS);
-    if (text)
-        log_block(text, n);
-    free(text);
+    bool asked = job->stop_signal && !job->timed_out;
+    if (!job->failure.happened || asked || job->after.reported)
+        return;
+    aftermath_report(&job->after, &job->failure, job->restarts, again ? -1 : job->exit_code,
+                     job->timed_out ? "the job's time is over (--timeout)"
+                                    : job->after.verdict.why);
 }
 
 /* Nothing of the attempt is left: another one, or the end. */
 static void decide(struct job *job)
 {
-    job->same_in_row = failure_equal(&job->failure, &job->last_failure) ? job->same_in_row + 1 : 1;
-    struct restart_policy policy = {.max_restarts = job->config->spec->max_restarts};
-    struct restart_history history = {.restarts = job->restarts,
-                                      .reason = job->failure.reason,
-                                      .same_in_row = job->same_in_row,
-                                      .stop_requested = job->stop_signal != 0};
-    bool failed = job->failure.happened;
-    job->verdict = restart_decide(&policy, &history);
+    bool again = job->failure.happened &&
+                 aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
     job->exit_code = code_of(job);
-    bool again = failed && job->verdict.again;
-    if (failed && !job->stop_signal)
-        report(job, again);
+    report(job, again);
     job_post(job, again ? EVENT_RETRY : EVENT_GIVE_UP);
 }
 
@@ -504,10 +486,12 @@ static void enter_restart(struct job *job)
 {
     const struct job_config *c = job->config;
     job->restarts++;
+    uint64_t after_ms = job->after.verdict.after_ms;
+    aftermath_note_restart(&job->after);
     if (!job->gpus_used ||
         !gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
-                        &job->group, job->verdict.after_ms, on_deadline, job))
-        set_deadline(job, job->verdict.after_ms);
+                        &job->group, after_ms, on_deadline, job))
+        set_deadline(job, after_ms);
 }
 
 static void enter_done(struct job *job)
@@ -519,6 +503,8 @@ static void enter_done(struct job *job)
             log_error("rank %u (pid %d) can't be killed (state D?); going on without it", i,
                       (int)job->group.ranks[i].pid);
     }
+    job->after.verdict.why = "the end was not waited for";
+    report(job, false);
     uv_stop(&job->loop);
 }
 
@@ -536,12 +522,23 @@ static int job_init(struct job *job, const struct job_config *config, struct err
         return err_set_errno(err, rc, "event loop");
     uv_timer_init(&job->loop, &job->timer);
     job->timer.data = job;
+    uv_timer_init(&job->loop, &job->limit);
+    job->limit.data = job;
+    if (config->spec->timeout_ms)
+        uv_timer_start(&job->limit, on_limit, config->spec->timeout_ms, 0);
+    aftermath_init(&job->after, config->spec, job->world_size);
     rc = group_init(&job->group, job->world_size, on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
                     &job->attempt.board, on_hang, job, err);
     return rc < 0 ? rc : environ_init(&job->environ, environ, err);
+}
+
+static size_t read_error(void *user, uint32_t rank, char *bytes, size_t size)
+{
+    ssize_t n = logs_read_error(user, rank, bytes, size);
+    return n > 0 ? (size_t)n : 0;
 }
 
 /* Workers of a group write to pipes; a single one has our streams to itself, unless something is asked of them, such as
@@ -555,6 +552,11 @@ static int open_streams(struct job *job, struct err *err)
     if (logs_want_relay(logs) || job->config->spec->hang_timeout_ms)
         rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
                           &callbacks, err);
+    job->after.relay = job->relay;
+    job->after.logs = logs->dir;
+    job->after.logs_fd = logs->dir_fd;
+    job->after.read_error = read_error;
+    job->after.user = logs;
     return rc < 0 ? rc : logs_start(logs, &job->loop, job->relay, err);
 }
 
@@ -579,6 +581,7 @@ static void job_finish(struct job *job)
     logs_flush(job->config->logs, LOG_FLUSH_MS);
     vigil_finish(&job->vigil);
     attempt_finish(&job->attempt);
+    aftermath_finish(&job->after);
     environ_finish(&job->environ);
     group_finish(&job->group);
     oom_close(&job->oom);

@@ -12,6 +12,12 @@
 #define LINE_BYTES 1024
 #define STALLED_MS 1000 /* a stderr nobody reads costs us our line, never the job */
 
+bool log_has_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no && *no) && term && *term && strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO);
+}
+
 void log_block(const char *text, size_t n)
 {
     while (n > 0) {

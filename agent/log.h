@@ -6,6 +6,8 @@
 
 #include "../proto/base.h"
 
+#include <stdbool.h>
+
 /* Something failed, and it matters. "launch: text". */
 void log_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
@@ -17,6 +19,9 @@ void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* What happens inside; shown with LAUNCH_LOG=debug only. "launch: [seconds since start] text". */
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* stderr is a terminal and its user has nothing against colours (NO_COLOR). */
+bool log_has_colour(void);
 
 /* Several finished lines (a failure report) in one write, as they are. */
 void log_block(const char *text, size_t n);

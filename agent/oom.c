@@ -69,12 +69,12 @@ void oom_rebase(struct oom *oom)
     read_counter(oom->fd, &oom->was);
 }
 
-void oom_explain(struct oom *oom, bool killed, char *what, size_t size)
+bool oom_explain(struct oom *oom, bool killed, char *what, size_t size)
 {
     unsigned long long now;
     char proof[320];
     if (!read_counter(oom->fd, &now) || now <= oom->was)
-        return;
+        return false;
     snprintf(proof, sizeof proof, "(oom_kill of %.200s went from %llu to %llu)", oom->path,
              oom->was, now);
     oom->was = now;
@@ -85,6 +85,7 @@ void oom_explain(struct oom *oom, bool killed, char *what, size_t size)
     else
         snprintf(what + n, size - n,
                  ", after the kernel's out-of-memory killer had ended a process %s", proof);
+    return true;
 }
 
 void oom_close(struct oom *oom)

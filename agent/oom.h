@@ -22,8 +22,8 @@ void oom_open(struct oom *oom, const char *sysroot, const struct cgroup *leaf);
 void oom_rebase(struct oom *oom);
 
 /* Writes into `what`, how a worker ended, that the out-of-memory killer did it, or ended another process before; if the
- * counter has moved since it was last looked at. killed: the worker ended by a SIGKILL that is not ours. */
-void oom_explain(struct oom *oom, bool killed, char *what, size_t size);
+ * counter has moved since it was last looked at; then returns true. killed: the worker ended by a SIGKILL that is not ours. */
+bool oom_explain(struct oom *oom, bool killed, char *what, size_t size);
 
 /* Takes a closed one too. */
 void oom_close(struct oom *oom);

@@ -274,5 +274,14 @@ void opts_print_help(FILE *out)
     print_paragraph(out, "OMP_NUM_THREADS",
                     "When it is not set, each worker gets its fair share of the CPUs that the job "
                     "may use (affinity mask and cgroup quota), at least 1.");
+    print_paragraph(out, "When a worker fails",
+                    "All workers are ended, and with --max-restarts=N all are started again, at "
+                    "most N times; with --restart-window only restarts younger than that count, "
+                    "with --restart-refill progress gives all N back. The first failure is tried "
+                    "again at once, the same one again after 100 ms, 200 ms, ... up to 30 s, and "
+                    "up to a quarter more by chance. --restart-limits lets a class of failure use "
+                    "fewer: startup (before all workers met or, in jobs without liblaunch, within "
+                    "10 s), signal, hang, exit; and same, in a row. A job that ends with 93 asks "
+                    "not to be started again; what can't be started at all never is.");
     print_exit_codes(out);
 }

@@ -91,6 +91,7 @@ void rank_signal(struct rank *rank, int sig)
 {
     if (!rank->pid)
         return;
+    rank->sent |= 1ull << (sig - 1);
     bool ends =
         sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP;
     if (ends && !rank->suspected)
@@ -146,8 +147,8 @@ void rank_describe_end(const struct rank *rank, char *text, size_t size)
                  rank->spawn.stage == SPAWN_STDIO ? "standard streams" : "exec",
                  strerror(rank->spawn.error));
     else if (rank->signalled)
-        snprintf(text, size, "was killed by %s%s", signals_name(rank->code, name),
-                 rank->core ? " (core dumped)" : "");
+        snprintf(text, size, "was killed by %s%s%s", signals_name(rank->code, name),
+                 signals_meaning(rank->code), rank->core ? ", core dumped" : "");
     else
         snprintf(text, size, "exited with code %d", rank->code);
 }

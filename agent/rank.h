@@ -28,6 +28,7 @@ struct rank {
     bool core; /* it left a core dump */
     enum reason reason;
     struct spawn_record spawn; /* with REASON_SPAWN: what could not be done */
+    uint64_t sent;             /* bit n - 1: we sent signal n to its tree */
     bool stopped_by_us;        /* we had sent SIGTERM or SIGKILL before it ended */
     bool held;                 /* stopped by us, until we continue it */
     bool stopped;              /* by somebody else, and that was told */

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TAIL_LINES 10
+#define TAIL_LINES_BESIDE 4 /* when a traceback says more */
 #define LINE_BYTES 200
+#define RED "\x1b[1;31m"
+#define DIM "\x1b[2m"
+#define PLAIN "\x1b[0m"
+
+struct writer {
+    FILE *out;
+    bool colour;
+    unsigned left; /* lines that may still be written */
+};
 
 bool failure_equal(const struct failure *a, const struct failure *b)
 {
     return a->happened && b->happened && a->reason == b->reason && a->exit_code == b->exit_code;
 }
+
+/* ---- pieces of text ---- */
 
 /* Start of the last `lines` lines of a text that may end without a newline. */
 static const char *last_lines(const char *text, size_t n, unsigned lines)
@@ -26,63 +39,155 @@ static const char *last_lines(const char *text, size_t n, unsigned lines)
     return at;
 }
 
-/* Terminal controls in another program's output are shown as '?'; tabs stay. */
-static void put_line(FILE *out, const char *line, size_t n)
+/* Terminal controls in another program's text are shown as '?'; tabs stay. Returns how many bytes were too many. */
+static size_t put_clean(FILE *out, const char *line, size_t n)
 {
-    fputs("launch:   | ", out);
-    for (size_t i = 0; i < n && i < LINE_BYTES; i++) {
+    size_t shown = n < LINE_BYTES ? n : LINE_BYTES;
+    for (size_t i = 0; i < shown; i++) {
         unsigned char c = (unsigned char)line[i];
-        fputc((c < ' ' && c != '\t') || c == 127 ? '?' : c, out);
+        bool c1 = c == 0xc2 && i + 1 < shown && (unsigned char)line[i + 1] < 0xa0;
+        fputc((c < ' ' && c != '\t') || c == 127 || c1 ? '?' : c, out);
+        i += c1;
     }
-    fputs(n > LINE_BYTES ? "...\n" : "\n", out);
+    return n - shown;
 }
 
-static void put_tail(FILE *out, const char *tail, size_t n)
+/* ---- lines ---- */
+
+/* One line of ours, "launch:   " in front of it. */
+static void PRINTF_LIKE(2, 3) put_note(struct writer *w, const char *format, ...)
 {
-    const char *end = tail + n;
-    fputs("launch:   its last lines on stderr:\n", out);
-    for (const char *line = last_lines(tail, n, TAIL_LINES); line < end;) {
+    char line[1024];
+    if (w->left == 0)
+        return;
+    w->left--;
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(line, sizeof line, format, ap);
+    va_end(ap);
+    fputs("launch:   ", w->out);
+    for (const char *c = line; *c; c++)
+        fputc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, w->out);
+    fputc('\n', w->out);
+}
+
+/* At most `lines` lines from the end of a block under a title; nothing for an empty one. */
+static void put_block(struct writer *w, const char *title, const char *text, size_t n,
+                      unsigned lines)
+{
+    if (n == 0 || w->left < 2)
+        return;
+    unsigned room = w->left - 1;
+    put_note(w, "%s", title);
+    const char *end = text + n;
+    for (const char *line = last_lines(text, n, lines < room ? lines : room); line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             stop = end;
-        put_line(out, line, (size_t)(stop - line));
+        fputs(w->colour ? DIM "launch:   | " : "launch:   | ", w->out);
+        size_t cut = put_clean(w->out, line, (size_t)(stop - line));
+        fprintf(w->out, "%s%s\n", cut ? "..." : "", w->colour ? PLAIN : "");
+        w->left--;
         line = stop + 1;
     }
 }
 
-/* Lines of ours, made of printable text. */
-static void put_evidence(FILE *out, const char *text)
+/* Lines of ours, from the first one on: it tells most. */
+static void put_evidence(struct writer *w, const char *text)
 {
-    for (size_t n; *text; text += n + (text[n] == '\n')) {
+    size_t n;
+    for (; *text && w->left > 1; text += n + (text[n] == '\n')) {
         n = strcspn(text, "\n");
-        fprintf(out, "launch:   %.*s\n", (int)n, text);
+        put_note(w, "%.*s", (int)n, text);
     }
+    if (*text)
+        put_note(w, "...");
 }
 
-char *report_text(const struct failure *f, const char *program, uint32_t world_size,
-                  uint32_t stopped, const char *tail, size_t tail_n, const char *next,
-                  size_t *ret_n)
+static void put_headline(struct writer *w, const struct report *r)
+{
+    const struct failure *f = r->failure;
+    fprintf(w->out, "%slaunch: ", w->colour ? RED : "");
+    put_clean(w->out, r->program, strlen(r->program));
+    fputs(": ", w->out);
+    if (f->has_rank)
+        fprintf(w->out, "rank %u of %u failed first: it %s", f->rank, r->world_size, f->what);
+    else
+        fputs(f->what, w->out);
+    fputs(w->colour ? PLAIN : "", w->out);
+    if (f->has_rank) {
+        char when[32] = "";
+        struct tm tm;
+        if (f->at && localtime_r(&f->at, &tm))
+            strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S, ", &tm);
+        fprintf(w->out, " (pid %d, %safter %.1f s)", (int)f->pid, when, f->after_s);
+    }
+    fputc('\n', w->out);
+    w->left--;
+}
+
+static void put_others(struct writer *w, const struct report *r)
+{
+    uint32_t shown = r->others_n < REPORT_OTHERS ? r->others_n : REPORT_OTHERS;
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct report_other *o = &r->others[i];
+        put_note(w, "rank %u %s %.0f ms %s, probably because of it", o->rank, o->what,
+                 (o->later_s < 0 ? -o->later_s : o->later_s) * 1000,
+                 o->later_s < 0 ? "earlier" : "later");
+    }
+    if (shown < r->others_n)
+        put_note(w, "and so did %u more rank%s", r->others_n - shown,
+                 r->others_n - shown == 1 ? "" : "s");
+    if (r->stopped)
+        put_note(w, "the other %u rank%s still running %s ended because of it", r->stopped,
+                 r->stopped == 1 ? "" : "s", r->stopped == 1 ? "was" : "were");
+}
+
+/* Lines that the end of the report needs; what comes before must leave them. */
+static unsigned lines_of_end(const struct report *r)
+{
+    unsigned others = r->others_n < REPORT_OTHERS ? r->others_n : REPORT_OTHERS + 1;
+    return others + (r->stopped != 0) + (r->core && *r->core) + (r->logs != NULL) +
+           (r->hint != NULL) + (r->next != NULL);
+}
+
+static void put_texts(struct writer *w, const struct report *r)
+{
+    const struct errorfile *said = r->said;
+    if (r->failure->error[0])
+        put_note(w, "it said: %s", r->failure->error);
+    else if (said && said->message[0])
+        put_note(w, "it said: %.*s", (int)strcspn(said->message, "\n"), said->message);
+    if (r->failure->evidence)
+        put_evidence(w, r->failure->evidence);
+    bool traceback = said && said->traceback[0];
+    if (traceback)
+        put_block(w, "its traceback:", said->traceback, strlen(said->traceback), TAIL_LINES);
+    if (r->tail)
+        put_block(w, "its last lines on stderr:", r->tail, r->tail_n,
+                  traceback ? TAIL_LINES_BESIDE : TAIL_LINES);
+}
+
+char *report_text(const struct report *r, size_t *ret_n)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, ret_n);
     if (!out)
         return NULL;
-    if (f->has_rank)
-        fprintf(out, "launch: %s: rank %u of %u failed first: it %s (pid %d, after %.1f s)\n",
-                program, f->rank, world_size, f->what, (int)f->pid, f->after_s);
-    else
-        fprintf(out, "launch: %s: %s\n", program, f->what);
-    if (f->error[0])
-        fprintf(out, "launch:   it said: %s\n", f->error);
-    if (f->evidence)
-        put_evidence(out, f->evidence);
-    if (tail && tail_n)
-        put_tail(out, tail, tail_n);
-    if (stopped)
-        fprintf(out, "launch:   the other %u rank%s still running %s ended because of it\n",
-                stopped, stopped == 1 ? "" : "s", stopped == 1 ? "was" : "were");
-    if (next)
-        fprintf(out, "launch:   %s\n", next);
+    unsigned end = lines_of_end(r);
+    struct writer w = {.out = out, .colour = r->colour, .left = REPORT_LINES - end};
+    put_headline(&w, r);
+    put_texts(&w, r);
+    w.left = end;
+    put_others(&w, r);
+    if (r->core && *r->core)
+        put_note(&w, "core dump: %s", r->core);
+    if (r->logs)
+        put_note(&w, "full logs: %s", r->logs);
+    if (r->hint)
+        put_note(&w, "try: %s", r->hint);
+    if (r->next)
+        put_note(&w, "%s", r->next);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

@@ -76,3 +76,38 @@ const char *signals_name(int sig, char name[SIGNALS_NAME_BYTES])
         snprintf(name, SIGNALS_NAME_BYTES, "signal %d", sig);
     return name;
 }
+
+const char *signals_meaning(int sig)
+{
+    switch (sig) {
+    case SIGSEGV:
+        return " (invalid memory access)";
+    case SIGBUS:
+        return " (memory that is not there: a full /dev/shm or a file cut short)";
+    case SIGFPE:
+        return " (division by zero or integer overflow)";
+    case SIGILL:
+        return " (illegal instruction)";
+    case SIGABRT:
+        return " (it aborted: a failed assertion or an uncaught exception)";
+    case SIGTRAP:
+        return " (breakpoint)";
+    case SIGSYS:
+        return " (forbidden system call)";
+    case SIGKILL:
+        return " (sent by somebody or by the kernel: no proof of either)";
+    case SIGPIPE:
+        return " (nobody reads what it wrote)";
+    case SIGXCPU:
+        return " (limit of CPU time)";
+    case SIGXFSZ:
+        return " (limit of file size)";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+    case SIGQUIT:
+        return " (sent by somebody else than the launcher)";
+    default:
+        return "";
+    }
+}

@@ -37,4 +37,7 @@ unsigned signals_ignored(void);
 #define SIGNALS_NAME_BYTES 24
 const char *signals_name(int sig, char name[SIGNALS_NAME_BYTES]);
 
+/* " (invalid memory access)", to be put behind the name; "" for signals that say nothing about the cause. */
+const char *signals_meaning(int sig);
+
 #endif

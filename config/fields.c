@@ -280,6 +280,41 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
+/* field->min: 1 when there must be at least one. */
+static int parse_signals(const struct field *field, const char *text, void *into, struct err *err)
+{
+    struct siglist list;
+    if (siglist_parse(&list, text) < 0 || list.n < field->min)
+        return refuse(err, text,
+                      "%ssignals such as SIGTERM,USR1 (KILL, STOP, CHLD, PIPE, TSTP and CONT can't "
+                      "be had)",
+                      field->min ? "" : "'none' or ");
+    *(struct siglist *)into = list;
+    return 0;
+}
+
+static int parse_codes(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    if (codeset_parse(into, text) < 0)
+        return refuse(err, text,
+                      "'all', 'none' or a list of exit codes 1 to 255, signals, 'signal' and "
+                      "'hang' such as 1,3-5,SIGSEGV");
+    return 0;
+}
+
+static int parse_limits(const struct field *field, const char *text, void *into, struct err *err)
+{
+    (void)field;
+    if (limits_parse(into, text) < 0)
+        return refuse(
+            err, text,
+            "'none' or a list of startup:N, same:N, signal:N, hang:N, exit:N with N up to "
+            "%u",
+            LIMITS_MAX);
+    return 0;
+}
+
 /* Becomes part of file names, so no slash, no blank, no leading dot or dash. */
 static int parse_run_id(const struct field *field, const char *text, void *into, struct err *err)
 {
@@ -335,6 +370,7 @@ const char *const FIELD_GROUPS[GROUPS_N] = {
     [GROUP_WORKERS] = "Workers",
     [GROUP_GPUS] = "GPUs",
     [GROUP_RENDEZVOUS] = "Rendezvous",
+    [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
     [GROUP_OUTPUT] = "Output and log files",
     [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
@@ -379,11 +415,41 @@ const struct field FIELDS[] = {
      .help = "MASTER_PORT of the workers; 0: any free one, a fresh one for every attempt."},
 
     {.name = "max-restarts", .pet = "PET_MAX_RESTARTS", .arg = "N", .def = "0",
-     .group = GROUP_FAILURES, AT(max_restarts), .parse = parse_u32, .max = 1000000,
+     .group = GROUP_RESTARTS, AT(max_restarts), .parse = parse_u32, .max = 1000000,
      .help = "How often the job is started again after a worker failed."},
+    {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
+     AT(restart_window_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "Restarts that are older no longer count; 0: all count for ever."},
+    {.name = "restart-refill", .def = "0", .group = GROUP_RESTARTS, AT(restart_refill),
+     .parse = parse_switch,
+     .help = "A job that got further than ever before (launch_step) has all its restarts again."},
+    {.name = "restart-limits", .arg = "CLASS:N,...", .def = "none", .group = GROUP_RESTARTS,
+     AT(restart_limits), .parse = parse_limits,
+     .help = "How many of the restarts each class of failure may use: startup, signal, hang, exit; "
+             "same: how many the same failure in a row."},
+    {.name = "restart-on", .arg = "CODES", .def = "all", .group = GROUP_RESTARTS, AT(restart_on),
+     .parse = parse_codes,
+     .help = "Ends of a worker after which the job is started again: exit codes, signals by name, "
+             "signal (any), hang: 1,3-5,SIGSEGV."},
+    {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
+     AT(no_restart_on), .parse = parse_codes,
+     .help = "Ends after which it is not; the default holds as long as --restart-on is not given. 93 "
+             "is how a job asks for it; 126, 127: its program or a library is missing."},
+
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
      .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
+    {.name = "timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES, AT(timeout_ms),
+     .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "How long the whole job may take, restarts included, before it is ended with exit code "
+             "124; 0: for ever."},
+    {.name = "signals-to-handle", .pet = "PET_SIGNALS_TO_HANDLE", .arg = "NAMES",
+     .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT", .group = GROUP_FAILURES, AT(signals_to_handle),
+     .parse = parse_signals, .min = 1, .max = SIGLIST_MAX,
+     .help = "Signals that end the job; the workers get the same one."},
+    {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
+     AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
+     .help = "Signals that are passed on to the workers, and the job goes on. With or without SIG."},
     {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
      AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
      .help = "A worker that gives no sign of life for so long hangs, and the job is ended with a "
@@ -463,8 +529,6 @@ const struct field FIELDS[] = {
 const size_t FIELDS_N = ARRAY_LEN(FIELDS);
 
 static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
-
-/* ---- values ---- */
 
 const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
 {

@@ -12,6 +12,7 @@ enum field_group {
     GROUP_WORKERS,
     GROUP_GPUS,
     GROUP_RENDEZVOUS,
+    GROUP_RESTARTS,
     GROUP_FAILURES,
     GROUP_OUTPUT,
     GROUP_TORCHRUN, /* checked and then without effect: these rows land nowhere */

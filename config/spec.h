@@ -5,7 +5,10 @@
 #define LAUNCH_CONFIG_SPEC_H
 
 #include "../proto/err.h"
+#include "codeset.h"
+#include "limits.h"
 #include "rankmap.h"
+#include "siglist.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,9 +58,15 @@ struct job_spec {
     enum nproc_mode nproc_mode;
     uint32_t nproc; /* 1 .. BOARD_MAX_RANKS; only with NPROC_NUMBER */
     uint32_t max_restarts;
+    uint64_t restart_window_ms; /* 0: restarts count for ever */
+    bool restart_refill;
+    struct limits restart_limits;
+    struct codeset restart_on, no_restart_on;
     uint64_t rendezvous_timeout_ms; /* 0: none; fits 32 bits */
     uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
-    uint64_t hang_timeout_ms;       /* without a sign of life; 0: never */
+    uint64_t timeout_ms;            /* of the whole job; 0: none */
+    struct siglist signals_to_handle, forward_signals; /* disjoint after spec_check() */
+    uint64_t hang_timeout_ms;                          /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;

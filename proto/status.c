@@ -26,6 +26,15 @@ const char *stage_text(unsigned stage)
     }
 }
 
+const char *reason_name(unsigned reason)
+{
+    switch (reason) {
+        REASON_LIST(NAME_CASE)
+    default:
+        return "?";
+    }
+}
+
 const char *reason_text(unsigned reason)
 {
     switch (reason) {

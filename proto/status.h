@@ -23,7 +23,8 @@
     X(3, SPAWN, "could not be started")                                                            \
     X(4, RENDEZVOUS, "never came to the rendezvous")                                               \
     X(5, STOPPED, "was stopped by the launcher")                                                   \
-    X(6, HANG, "gave no sign of life")
+    X(6, HANG, "gave no sign of life")                                                             \
+    X(7, TIMEOUT, "had not ended when the job's time was over")
 
 /* Exit codes that the launcher gives itself; all others are the first failing worker's own. */
 #define EXIT_CODE_LIST(X)                                                                          \
@@ -46,6 +47,7 @@ enum exit_code { EXIT_CODE_LIST(STATUS_ENUM_EXIT) };
 /* Name (as in the list: "RUNNING") and sentence of an entry; "?" for a number that is not in the list. */
 const char *stage_name(unsigned stage);
 const char *stage_text(unsigned stage);
+const char *reason_name(unsigned reason);
 const char *reason_text(unsigned reason);
 
 #endif

@@ -42,6 +42,9 @@ enum launch_result {
     LAUNCH_FAILED = -5   /* the system, CUDA or NCCL failed */
 };
 
+/* Exit code by which a job says that starting it again would not help (see --no-restart-on). */
+#define LAUNCH_EXIT_FINAL 93
+
 enum launch_type { LAUNCH_INT32, LAUNCH_INT64, LAUNCH_FLOAT, LAUNCH_DOUBLE };
 enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
 

@@ -55,7 +55,10 @@ static int start(struct job_config *config)
         log_info("log files are in %s", config->logs->dir);
     if (config->spec->cgroup == CGROUP_AUTO)
         cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
-    int exit_code = guard_run(run_agent, config, config->cgroup, &err);
+    const struct job_spec *spec = config->spec;
+    uint64_t forwarded =
+        siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals);
+    int exit_code = guard_run(run_agent, config, config->cgroup, forwarded, &err);
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);

@@ -11,7 +11,7 @@ static const struct cgroup no_cgroup = {.parent_fd = -1, .fd = -1};
 static int guarded(int (*agent)(void *user, int guard_pidfd), void *user)
 {
     struct err err;
-    int status = guard_run(agent, user, &no_cgroup, &err);
+    int status = guard_run(agent, user, &no_cgroup, UINT64_MAX, &err);
     if (status < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
     return status;

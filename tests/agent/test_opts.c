@@ -273,6 +273,10 @@ static const char *other_value(const struct field *field)
         return "1";
     if (field->choices)
         return field->choices[1];
+    if (strstr(field->name, "signals"))
+        return "USR1";
+    if (strcmp(field->name, "restart-limits") == 0)
+        return "hang:7";
     return field->group == GROUP_TORCHRUN ? (field->def ? field->def : "2") : "7";
 }
 

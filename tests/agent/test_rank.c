@@ -65,7 +65,7 @@ TEST(a_worker_that_ends_with_another_code_has)
 TEST(a_worker_killed_by_somebody_else_died_of_the_signal)
 {
     start(shell("ulimit -c 0; kill -SEGV $$"));
-    finish(REASON_SIGNAL, 128 + SIGSEGV, "was killed by SIGSEGV");
+    finish(REASON_SIGNAL, 128 + SIGSEGV, "was killed by SIGSEGV (invalid memory access)");
 }
 
 TEST(a_worker_that_can_not_be_executed_has_the_code_of_that)

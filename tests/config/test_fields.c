@@ -316,7 +316,28 @@ TEST(bad_durations_are_refused)
         refused("rendezvous-timeout", BAD[i]);
         refused("shutdown-timeout", BAD[i]);
         refused("monitor-interval", BAD[i]);
+        refused("restart-window", BAD[i]);
+        refused("timeout", BAD[i]);
     }
+}
+
+TEST(lists_of_signals_codes_and_limits_say_what_they_take)
+{
+    struct err err;
+    taken("signals-to-handle", "SIGTERM,INT");
+    refused("signals-to-handle", "none"); /* a job that nothing can end */
+    taken("forward-signals", "none");
+    refused("forward-signals", "FOO");
+    refused("forward-signals", "KILL");
+    refused("forward-signals", "");
+    taken("restart-on", "1,3-5,SIGSEGV,signal");
+    refused("restart-on", "0");
+    refused("no-restart-on", "300");
+    refused("restart-limits", "boom:1");
+    taken("restart-limits", "startup:2,same:3");
+    CHECK_INT(try("forward-signals", "TERM,FOO", &err), ==, -EINVAL);
+    CHECK_STR(err.text, "forward-signals: must be 'none' or signals such as SIGTERM,USR1 (KILL, "
+                        "STOP, CHLD, PIPE, TSTP and CONT can't be had), not 'TERM,FOO'");
 }
 
 TEST(switches_and_words_are_matched_whole)

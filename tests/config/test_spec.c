@@ -128,3 +128,65 @@ TEST(setting_a_text_survives_a_failing_allocation)
     CHECK_STR(spec.master_addr, "127.0.0.1");
     spec_finish(&spec);
 }
+
+/* The list that the user wrote wins; two of the user's that name one signal contradict each other. */
+TEST(a_signal_ends_the_job_or_is_passed_on_and_never_both)
+{
+    static const struct {
+        const char *ends, *passes; /* NULL: not given */
+        int rc;
+        bool term_ends, usr1_ends;
+    } CASES[] = {
+        {NULL, NULL, 0, true, false},
+        {"TERM,USR1", NULL, 0, true, true},
+        {NULL, "TERM,HUP", 0, false, false},
+        {"TERM", "USR1", 0, true, false},
+        {"TERM", "TERM", -EINVAL, false, false},
+        {"TERM,RTMIN", "RTMIN", -EINVAL, false, false},
+        {"TERM", "none", 0, true, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct job_spec spec;
+        struct err err;
+        CHECK_INT(spec_init(&spec), ==, 0);
+        if (CASES[i].ends)
+            CHECK_INT(set(&spec, "signals-to-handle", CASES[i].ends), ==, 0);
+        if (CASES[i].passes)
+            CHECK_INT(set(&spec, "forward-signals", CASES[i].passes), ==, 0);
+        CHECK_INT(spec_check(&spec, &err), ==, CASES[i].rc);
+        if (CASES[i].rc < 0) {
+            CHECK_HAS(err.text, "--signals-to-handle and --forward-signals both name SIG");
+        } else {
+            CHECK_INT(siglist_has(&spec.signals_to_handle, 15), ==, CASES[i].term_ends);
+            CHECK_INT(siglist_has(&spec.signals_to_handle, 10), ==, CASES[i].usr1_ends);
+            CHECK(!(siglist_bits(&spec.signals_to_handle) & siglist_bits(&spec.forward_signals)));
+            CHECK_INT(spec_check(&spec, &err), ==, 0);
+        }
+        spec_finish(&spec);
+    }
+}
+
+TEST(codes_that_a_user_lists_are_restarted_unless_listed_otherwise)
+{
+    static const struct {
+        const char *on, *not_on;
+        bool not_93, not_5;
+    } CASES[] = {{NULL, NULL, true, false},
+                 {"93", NULL, false, false},
+                 {"all", "5", false, true},
+                 {NULL, "5", false, true},
+                 {NULL, "none", false, false}};
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct job_spec spec;
+        struct err err;
+        CHECK_INT(spec_init(&spec), ==, 0);
+        if (CASES[i].on)
+            CHECK_INT(set(&spec, "restart-on", CASES[i].on), ==, 0);
+        if (CASES[i].not_on)
+            CHECK_INT(set(&spec, "no-restart-on", CASES[i].not_on), ==, 0);
+        CHECK_INT(spec_check(&spec, &err), ==, 0);
+        CHECK_INT(codeset_has(&spec.no_restart_on, 93, 0, false), ==, CASES[i].not_93);
+        CHECK_INT(codeset_has(&spec.no_restart_on, 5, 0, false), ==, CASES[i].not_5);
+        spec_finish(&spec);
+    }
+}

@@ -52,7 +52,7 @@ def steps(text):
 
 
 def plain(line):
-    return re.sub(r"\bpid \d+|\d+\.\d+ s\b", "#", line)
+    return re.sub(r"\bpid \d+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+\.\d+ s\b", "#", line)
 
 
 def matches(expected, got):

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "aftermath.h"
+
+#include "../proto/clock.h"
+#include "../proto/env.h"
+#include "corefile.h"
+#include "culprit.h"
+#include "hints.h"
+#include "log.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* A stderr that nobody reads does not keep us from going on. */
+#define FLUSH_MS 2000
+#define JSON_NAME "failure.json"
+
+void aftermath_init(struct aftermath *a, const struct job_spec *spec, uint32_t world_size)
+{
+    *a = (struct aftermath){.spec = spec, .world_size = world_size, .logs_fd = -1};
+    a->policy = restart_policy_of(spec);
+}
+
+void aftermath_finish(struct aftermath *a)
+{
+    restart_finish(&a->history);
+}
+
+void aftermath_begin(struct aftermath *a, const struct failure *failure)
+{
+    a->last = *failure;
+    a->reported = a->started = a->oom = false;
+    a->step = 0;
+    a->stopped = a->others_n = 0;
+}
+
+void aftermath_blame(struct failure *ret, const struct rank *rank, const struct board *board,
+                     enum reason reason, int exit_code)
+{
+    uint64_t end = rank->ended ? rank->ended_ns : clock_now_ns();
+    *ret = (struct failure){.happened = true,
+                            .has_rank = true,
+                            .rank = rank->index,
+                            .pid = rank->last_pid,
+                            .reason = reason,
+                            .exit_code = exit_code,
+                            .signal = rank->ended && rank->signalled ? rank->code : 0,
+                            .core = rank->ended && rank->core,
+                            .at = time(NULL),
+                            .after_s = (double)(end - rank->started_ns) / NS_PER_S};
+    if (rank->ended || rank->suspected)
+        rank_describe_end(rank, ret->what, sizeof ret->what);
+    board_get_error(board_slot(board, rank->index), ret->error, sizeof ret->error);
+}
+
+/* ---- who is named ---- */
+
+/* What a rank left behind says that a peer went away. */
+static bool is_consequence(const struct aftermath *a, const struct rank *rank,
+                           const struct board *board)
+{
+    if (rank->signalled && rank->code != SIGABRT)
+        return rank->code == SIGPIPE;
+    char error[BOARD_ERROR_BYTES + 1];
+    size_t n = board_get_error(board_slot(board, rank->index), error, sizeof error);
+    if (n)
+        return culprit_is_consequence(error, n);
+    const char *tail = a->relay ? relay_tail(a->relay, rank->index, &n) : NULL;
+    return tail && culprit_is_consequence(tail, n);
+}
+
+/* It ended by itself: not of a signal of ours, nor in answer to one (unless it had reported an error). */
+static bool ended_itself(const struct rank *rank, const struct board *board)
+{
+    if (rank->reason == REASON_EXIT || rank->reason == REASON_SIGNAL)
+        return true;
+    if (rank->reason != REASON_STOPPED)
+        return false;
+    if (rank->signalled)
+        return !(rank->sent & (1ull << (rank->code - 1)));
+    char error[BOARD_ERROR_BYTES + 1];
+    return board_get_error(board_slot(board, rank->index), error, sizeof error) > 0;
+}
+
+/* Those that failed within the window around the first failure; returns how many. */
+static size_t find_candidates(const struct aftermath *a, const struct group *g,
+                              const struct board *board, uint32_t first,
+                              struct culprit_candidate *ret)
+{
+    uint64_t moment = g->ranks[first].ended_ns;
+    size_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct rank *rank = &g->ranks[i];
+        if (!rank->ended || rank->ended_ns + CULPRIT_WINDOW_NS < moment ||
+            rank->ended_ns > moment + CULPRIT_WINDOW_NS || !ended_itself(rank, board))
+            continue;
+        ret[n++] = (struct culprit_candidate){
+            .rank = i, .ended_ns = rank->ended_ns, .consequence = is_consequence(a, rank, board)};
+    }
+    return n;
+}
+
+static void note_others(struct aftermath *a, const struct group *g,
+                        const struct culprit_candidate *candidates, size_t n, size_t culprit)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i == culprit)
+            continue;
+        const struct rank *rank = &g->ranks[candidates[i].rank];
+        a->stopped -= a->stopped > 0 && rank->reason == REASON_STOPPED;
+        if (a->others_n++ >= REPORT_OTHERS)
+            continue;
+        struct report_other *o = &a->others[a->others_n - 1];
+        o->rank = rank->index;
+        o->later_s =
+            ((double)rank->ended_ns - (double)candidates[culprit].ended_ns) / (double)NS_PER_S;
+        char what[512];
+        rank_describe_end(rank, what, sizeof what);
+        snprintf(o->what, sizeof o->what, "%.*s", (int)sizeof o->what - 1, what);
+    }
+}
+
+/* candidates: room for all ranks. */
+static void name_culprit(struct aftermath *a, struct failure *f, const struct group *g,
+                         const struct board *board, struct culprit_candidate *candidates)
+{
+    size_t n = find_candidates(a, g, board, f->rank, candidates), first = 0;
+    while (first < n && candidates[first].rank != f->rank)
+        first++;
+    if (first == n)
+        return;
+    size_t culprit = culprit_pick(candidates, n, first);
+    f->signal = g->ranks[f->rank].signalled ? g->ranks[f->rank].code : 0;
+    f->core = g->ranks[f->rank].core;
+    if (culprit != first) {
+        const struct rank *rank = &g->ranks[candidates[culprit].rank];
+        time_t at = f->at;
+        a->stopped -= a->stopped > 0 && rank->reason == REASON_STOPPED;
+        aftermath_blame(f, rank, board, rank->signalled ? REASON_SIGNAL : REASON_EXIT,
+                        rank_exit_code(rank));
+        f->at = at; /* the same moments, and not when we came to look */
+    }
+    note_others(a, g, candidates, n, culprit);
+}
+
+/* ---- how far it came ---- */
+
+static void read_progress(struct aftermath *a, const struct failure *f, const struct board *board,
+                          uint32_t joined)
+{
+    for (uint32_t i = 0; i < a->world_size; i++) {
+        uint64_t step = atomic_load_explicit(&board_slot(board, i)->step, memory_order_relaxed);
+        if (step > a->step)
+            a->step = step;
+    }
+    a->started = joined == a->world_size || (joined == 0 && f->after_s >= RESTART_STARTUP_S);
+}
+
+void aftermath_settle(struct aftermath *a, struct failure *f, const struct group *group,
+                      const struct board *board, uint32_t joined)
+{
+    if (!f->happened || !board->head)
+        return;
+    read_progress(a, f, board, joined);
+    a->stopped -= a->stopped > 0 && f->reason == REASON_HANG; /* it was running itself */
+    if (!f->has_rank || (f->reason != REASON_EXIT && f->reason != REASON_SIGNAL))
+        return;
+    struct culprit_candidate *candidates = calloc(group->n, sizeof *candidates);
+    if (candidates)
+        name_culprit(a, f, group, board, candidates);
+    free(candidates);
+}
+
+/* ---- whether there is another attempt ---- */
+
+static uint32_t roll_dice(void)
+{
+    uint32_t dice;
+    if (getrandom(&dice, sizeof dice, GRND_NONBLOCK) != (ssize_t)sizeof dice)
+        dice = (uint32_t)(clock_now_ns() * 2654435761u);
+    return dice;
+}
+
+bool aftermath_decide(struct aftermath *a, const struct failure *f, bool stopping)
+{
+    if (a->spec->restart_refill && a->step > a->best_step)
+        restart_refill(&a->history);
+    if (a->step > a->best_step)
+        a->best_step = a->step;
+    a->history.same_in_row = failure_equal(f, &a->last) ? a->history.same_in_row + 1 : 1;
+    a->history.stop_requested = stopping;
+    struct restart_failure failure = {
+        .reason = f->reason, .exit_code = f->exit_code, .signal = f->signal, .started = a->started};
+    a->verdict =
+        restart_decide(&a->policy, &a->history, &failure, clock_now_ns() / NS_PER_MS, roll_dice());
+    return a->verdict.again;
+}
+
+void aftermath_note_restart(struct aftermath *a)
+{
+    if (restart_remember(&a->history, &a->policy, a->verdict.class, clock_now_ns() / NS_PER_MS) < 0)
+        log_warn("no memory to count this restart");
+}
+
+/* ---- what is told ---- */
+
+/* The worker's error file, on the heap; NULL with *ret_n 0: there is none. */
+static char *read_error_file(const struct aftermath *a, const struct failure *f, size_t *ret_n)
+{
+    *ret_n = 0;
+    char *bytes = a->read_error && f->has_rank ? malloc(ERRORFILE_MAX_BYTES) : NULL;
+    if (bytes)
+        *ret_n = a->read_error(a->user, f->rank, bytes, ERRORFILE_MAX_BYTES);
+    return bytes;
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -errno;
+        text += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Beside its final name first: whoever reads it sees all of it or the one before. */
+static void write_json(const struct aftermath *a, const struct report *r)
+{
+    size_t n;
+    if (a->logs_fd < 0)
+        return;
+    AUTO_FREE char *text = report_json(r, &n);
+    AUTO_FD fd = openat(a->logs_fd, "." JSON_NAME,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
+    if (rc == 0 && renameat(a->logs_fd, "." JSON_NAME, a->logs_fd, JSON_NAME) < 0)
+        rc = -errno;
+    if (rc < 0)
+        log_warn("%s in %s: %s", JSON_NAME, a->logs, strerror(-rc));
+}
+
+/* Whoever started us may have asked for the reason in a file, as we ask our workers. */
+static void write_parents_file(const struct report *r, const char *bytes, size_t bytes_n)
+{
+    const char *path = getenv(ENV_ERROR_FILE);
+    if (!path || !*path)
+        return;
+    size_t n;
+    const struct failure *f = r->failure;
+    char message[700];
+    snprintf(message, sizeof message, f->has_rank ? "rank %2$u of %3$u %1$s%4$s%5$s" : "%1$s",
+             f->what, f->rank, r->world_size, f->error[0] ? ": " : "", f->error);
+    AUTO_FREE char *text = bytes_n ? errorfile_with_code(bytes, bytes_n, f->exit_code, &n)
+                                   : errorfile_make(message, "", f->exit_code, (uint64_t)f->at, &n);
+    AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
+    if (rc < 0)
+        log_warn("%s=%s: %s", ENV_ERROR_FILE, path, strerror(-rc));
+}
+
+static const char *find_hint(const struct aftermath *a, const struct report *r)
+{
+    const struct failure *f = r->failure;
+    struct hint_facts facts = {.reason = f->reason,
+                               .exit_code = f->exit_code,
+                               .signal = f->signal,
+                               .oom = a->oom,
+                               .texts = {{f->error, strlen(f->error)}, {r->tail, r->tail_n}}};
+    char both[sizeof r->said->message + sizeof r->said->traceback];
+    int n = snprintf(both, sizeof both, "%s\n%s", r->said->message, r->said->traceback);
+    facts.texts[2] =
+        (struct hint_text){both, (size_t)n < sizeof both ? (size_t)n : sizeof both - 1};
+    return hints_find(&facts);
+}
+
+static void describe_next(const struct aftermath *a, int exit_code, const char *why, char *text,
+                          size_t size)
+{
+    if (exit_code < 0)
+        snprintf(text, size, "starting all %u rank%s again (restart %u of %u) in %g s",
+                 a->world_size, a->world_size == 1 ? "" : "s", a->verdict.counted + 1,
+                 a->spec->max_restarts, (double)a->verdict.after_ms / 1000);
+    else
+        snprintf(text, size, "exit code %d; %s", exit_code, why);
+}
+
+void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t attempt, int exit_code,
+                      const char *why)
+{
+    char next[160], core[256] = "";
+    struct errorfile said;
+    size_t bytes_n, n;
+    char *bytes = read_error_file(a, f, &bytes_n);
+    errorfile_parse(&said, bytes, bytes_n);
+    describe_next(a, exit_code, why, next, sizeof next);
+    struct report r = {.failure = f,
+                       .program = a->spec->argv[0],
+                       .run_id = a->spec->run_id,
+                       .world_size = a->world_size,
+                       .attempt = attempt,
+                       .stopped = a->stopped,
+                       .others = a->others,
+                       .others_n = a->others_n,
+                       .said = &said,
+                       .logs = a->logs,
+                       .next = exit_code < 0 || f->has_rank ? next : NULL,
+                       .exit_code = exit_code,
+                       .colour = log_has_colour()};
+    if (a->relay && f->has_rank)
+        r.tail = relay_tail(a->relay, f->rank, &r.tail_n);
+    if (f->core)
+        r.core = corefile_find("", f->pid, core, sizeof core);
+    r.hint = find_hint(a, &r);
+    AUTO_FREE char *text = report_text(&r, &n);
+    write_json(a, &r);
+    if (exit_code >= 0)
+        write_parents_file(&r, bytes, bytes_n);
+    if (a->relay)
+        relay_flush(a->relay, FLUSH_MS);
+    if (text)
+        log_block(text, n);
+    free(bytes);
+    a->reported = true;
+}

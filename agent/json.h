@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A strict, bounded reader of JSON (RFC 8259) over text in memory that a worker wrote: no allocation, no recursion, any
+ * bytes may come in. And the writer's half: a string with its escapes. Knows no document. */
+#ifndef LAUNCH_AGENT_JSON_H
+#define LAUNCH_AGENT_JSON_H
+
+#include "../proto/base.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define JSON_DEPTH_MAX 32
+
+enum json_type {
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL
+};
+
+/* A value inside a text that stays the caller's: from its first to its last character, quotes and braces included. */
+struct json_value {
+    enum json_type type;
+    const char *at;
+    size_t n;
+};
+
+/* The one value that the whole text is. -EINVAL: not JSON, or nested deeper than JSON_DEPTH_MAX. All other functions
+ * take values that came from here only. */
+MUST_CHECK int json_parse(struct json_value *ret, const char *text, size_t n);
+
+/* The member of that name; the last one, if there are several. False: there is none, or no object. Names with escapes
+ * are not found. */
+bool json_member(const struct json_value *object, const char *name, struct json_value *ret);
+
+/* Decodes a string to UTF-8 with a NUL behind it, cut to size at a character. NUL characters and lone surrogates become
+ * U+FFFD. Returns the length; 0 and "" for a value that is no string. */
+size_t json_string(const struct json_value *string, char *text, size_t size);
+
+/* Writes text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
+void json_put_string(FILE *out, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../agent/json.h"
+#include "../../proto/base.h"
+#include "../harness.h"
+
+/* Parses a copy of exactly n bytes on the heap, so that a sanitizer sees every byte read too many. */
+static int parse(const char *text, size_t n)
+{
+    char *copy = malloc(n ? n : 1);
+    memcpy(copy, text, n);
+    struct json_value value;
+    int rc = json_parse(&value, copy, n);
+    if (rc == 0) {
+        struct json_value member;
+        char out[64];
+        json_member(&value, "a", &member);
+        json_string(&value, out, sizeof out);
+        CHECK(value.at >= copy && value.at + value.n <= copy + n);
+    }
+    free(copy);
+    return rc;
+}
+
+TEST(json_is_taken_and_everything_else_is_refused)
+{
+    static const char *const GOOD[] = {"{}",
+                                       "[]",
+                                       "null",
+                                       "true",
+                                       "false",
+                                       "0",
+                                       "-0",
+                                       "12.5e+3",
+                                       "1E5",
+                                       "\"\"",
+                                       "\"\\u00e4\\n\\/\"",
+                                       " { \"a\" : [ 1 , {\"b\":null} ] , \"a\":2 }\r\n\t",
+                                       "[[],{},[{}]]",
+                                       "\"\xff\"",
+                                       "[1,[2,[3]],4]",
+                                       "-1.0e-9"};
+    static const char *const BAD[] = {"",
+                                      " ",
+                                      "{",
+                                      "}",
+                                      "[",
+                                      "]",
+                                      "{]",
+                                      "[}",
+                                      "nul",
+                                      "nulls",
+                                      "True",
+                                      "01",
+                                      "1.",
+                                      ".5",
+                                      "-",
+                                      "+1",
+                                      "1e",
+                                      "1e+",
+                                      "\"",
+                                      "\"\\x\"",
+                                      "\"\\u12g4\"",
+                                      "\"\\u123\"",
+                                      "\"a\nb\"",
+                                      "{\"a\"}",
+                                      "{\"a\":}",
+                                      "{\"a\":1,}",
+                                      "{1:2}",
+                                      "[1,]",
+                                      "[,1]",
+                                      "[1 2]",
+                                      "1 2",
+                                      "{\"a\":1 \"b\":2}",
+                                      "{\"a\" 1}",
+                                      "NaN",
+                                      "Infinity",
+                                      "'a'",
+                                      "[1]]",
+                                      "\"\\",
+                                      "{\"a\":1}x",
+                                      "\"\\u"};
+    for (size_t i = 0; i < ARRAY_LEN(GOOD); i++)
+        if (parse(GOOD[i], strlen(GOOD[i])) != 0)
+            test_fail(__FILE__, __LINE__, "refused: %s", GOOD[i]);
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
+        if (parse(BAD[i], strlen(BAD[i])) != -EINVAL)
+            test_fail(__FILE__, __LINE__, "taken: %s", BAD[i]);
+}
+
+static const char DOCUMENT[] =
+    "{\"message\": {\"a\": \"x\\ud83d\\ude00\\n\", \"b\": [1, {\"c\": -2.5e1}, "
+    "true]}, \"a\": null, \"\": \"\\\\\"}";
+
+TEST(every_beginning_of_a_document_is_refused_and_no_byte_too_many_is_read)
+{
+    CHECK_INT(parse(DOCUMENT, sizeof DOCUMENT - 1), ==, 0);
+    for (size_t n = 0; n < sizeof DOCUMENT - 1; n++)
+        CHECK_INT(parse(DOCUMENT, n), ==, -EINVAL);
+}
+
+TEST(a_document_with_any_one_byte_changed_does_no_harm)
+{
+    char text[sizeof DOCUMENT];
+    for (size_t i = 0; i < sizeof DOCUMENT - 1; i++)
+        for (int c = 0; c < 256; c++) {
+            memcpy(text, DOCUMENT, sizeof DOCUMENT);
+            text[i] = (char)c;
+            parse(text, sizeof DOCUMENT - 1);
+        }
+}
+
+TEST(nesting_has_a_limit)
+{
+    char text[2 * JSON_DEPTH_MAX + 3];
+    for (unsigned depth = 1; depth <= JSON_DEPTH_MAX + 1; depth++) {
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        CHECK_INT(parse(text, 2 * depth), ==, depth <= JSON_DEPTH_MAX ? 0 : -EINVAL);
+    }
+}
+
+static struct json_value value_of(const char *text)
+{
+    struct json_value value;
+    CHECK_INT(json_parse(&value, text, strlen(text)), ==, 0);
+    return value;
+}
+
+TEST(a_member_is_found_by_its_whole_name_and_the_last_one_counts)
+{
+    struct json_value root = value_of("{\"ab\": 1, \"a\": [2, \"a\", 3], \"a\": {\"a\": 4}}"),
+                      found;
+    CHECK(json_member(&root, "a", &found));
+    CHECK_INT(found.type, ==, JSON_OBJECT);
+    CHECK(json_member(&found, "a", &found));
+    CHECK_INT(found.n, ==, 1);
+    CHECK_INT(found.at[0], ==, '4');
+    CHECK(!json_member(&root, "b", &found));
+    CHECK(!json_member(&root, "", &found));
+    struct json_value other = value_of("[\"a\", 1]");
+    CHECK(!json_member(&other, "a", &found));
+    other = value_of("{ }");
+    CHECK(!json_member(&other, "a", &found));
+}
+
+TEST(strings_are_decoded_to_utf8)
+{
+    char text[64];
+    static const struct {
+        const char *json, *want;
+    } CASES[] = {
+        {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
+        {"\"\\u0041\\u00e4\\u20ac\\ud83d\\ude00\"", "A\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\"\\u0000x\"", "\xef\xbf\xbdx"},
+        {"\"\\ud83dx\"", "\xef\xbf\xbdx"},
+        {"\"\\ude00\\ud83d\"", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\"\\ud83d\\u0041\"", "\xef\xbf\xbd"
+                               "A"},
+        {"12", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct json_value value = value_of(CASES[i].json);
+        CHECK_INT(json_string(&value, text, sizeof text), ==, strlen(CASES[i].want));
+        CHECK_STR(text, CASES[i].want);
+    }
+}
+
+TEST(a_string_that_is_too_long_is_cut_between_characters)
+{
+    struct json_value value = value_of("\"a\xc3\xa4\\u20acz\"");
+    static const char *const WANT[] = {"",
+                                       "",
+                                       "a",
+                                       "a",
+                                       "a\xc3\xa4",
+                                       "a\xc3\xa4",
+                                       "a\xc3\xa4",
+                                       "a\xc3\xa4\xe2\x82\xac",
+                                       "a\xc3\xa4\xe2\x82\xacz"};
+    for (size_t size = 1; size < ARRAY_LEN(WANT); size++) {
+        char text[16];
+        memset(text, '#', sizeof text);
+        size_t n = json_string(&value, text, size);
+        CHECK_INT(n, ==, strlen(text));
+        CHECK(strncmp(WANT[size], text, n) == 0 && strlen(WANT[size]) - n <= 3);
+        CHECK_INT(text[size], ==, '#');
+    }
+}
+
+TEST(what_is_written_is_read_back_for_every_byte)
+{
+    for (int c = 0; c < 256; c++) {
+        char *json, byte = (char)c, back[8];
+        size_t n;
+        FILE *out = open_memstream(&json, &n);
+        json_put_string(out, &byte, 1);
+        fclose(out);
+        struct json_value value = value_of(json);
+        json_string(&value, back, sizeof back);
+        if (c == 0 || c >= 128)
+            CHECK_STR(back, "\xef\xbf\xbd");
+        else
+            CHECK(back[0] == byte && !back[1]);
+        free(json);
+    }
+}
+
+TEST(only_true_utf8_is_written_as_it_is)
+{
+    static const struct {
+        const char *bytes, *want;
+    } CASES[] = {
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\""},
+        {"\xc0\x80", "\"\\ufffd\\ufffd\""},
+        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},
+        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
+        {"\xe2\x82", "\"\\ufffd\\ufffd\""},
+        {"a\xe2\x82z", "\"a\\ufffd\\ufffdz\""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char *json;
+        size_t n;
+        FILE *out = open_memstream(&json, &n);
+        json_put_string(out, CASES[i].bytes, strlen(CASES[i].bytes));
+        fclose(out);
+        CHECK_STR(json, CASES[i].want);
+        free(json);
+    }
+}
