@@ -3,8 +3,9 @@
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
+# make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
-# make bench install clean deps
+# make install clean deps
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
 # PREFIX=/usr/local DESTDIR=
@@ -84,7 +85,10 @@ ifneq ($(wildcard tests/fake/nccl.c),)
 FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
+# What tests/bench/run.py measures with.
+BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
+FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
 BUILT := $(if $(AGENT),$(B)/launch)
 ifneq ($(WORKER),)
@@ -174,10 +178,11 @@ $(B)/tests/unit: $(TESTS) $(TESTED)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
 
-# CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c with
-# worker/nccl.c, compiled and linked against them.
+# CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c and the
+# examples with worker/nccl.c, compiled and linked against them.
 FAKE = $(B)/tests/fake
 fake_objs = $(patsubst %.c,$(B)/fake-obj/%.o,$(1))
+$(B)/fake-obj/examples/%.o: OUR_CFLAGS += -Iworker -DLAUNCH_WITH_NCCL
 $(B)/fake-obj/%.o: %.c $(B)/flags
 	$(call say,CC $< against the fakes)
 	@mkdir -p $(@D)
@@ -191,21 +196,41 @@ $(FAKE)/lib%:
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -o $@
 
-$(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(call fake_objs,worker/nccl.c) $(PROTO) $(B)/liblaunch.a \
-    $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
+FAKE_PARTS := $(call fake_objs,worker/nccl.c) $(PROTO) $(B)/liblaunch.a $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
+link_fake = $(CC) $(LDFLAGS) $^ $(LIBS) -lm -Wl,-rpath,'$$ORIGIN' -o $@
+$(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(FAKE_PARTS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBS) -Wl,-rpath,'$$ORIGIN' -o $@
+	$(Q)$(link_fake)
+$(FAKE_EXAMPLES): $(FAKE)/%: $(B)/fake-obj/examples/$$*/$$*.o $(FAKE_PARTS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(link_fake)
+
+# Helpers are as small as they can be: what they cost is measured with them. Only those named here see the agent.
+$(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
+
+# The same as an MPI program, with each MPI that has its headers here.
+MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
+$(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
+	$(call say,MPICC $@)
+	@mkdir -p $(@D)
+	$(Q)mpicc.$* -std=gnu17 -O2 -DWITH_MPI $< -o $@
 
 # Two steps, because a make that has just installed libuv must look for it again.
 check: deps
 	@$(MAKE) --no-print-directory all run-tests
 
-run-tests: $(BUILT) $(B)/tests/unit $(FAKES)
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
 	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
 
+demo: DEMO := 1
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@n=8; for gpu in /dev/nvidia[0-9]* /sys/class/kfd/kfd/topology/nodes/*/gpu_id; do \
@@ -213,14 +238,15 @@ demo: deps
 	    *) [ "$$(cat $$gpu 2>/dev/null || echo 0)" != 0 ] && n=gpu ;; esac; done; \
 	set -- $(B)/launch --nproc-per-node=$$n $(B)/examples/rank_sum; echo "$$*"; exec "$$@"
 
-# What the build and the tests need. `have` asks the compiler, not a package manager: milliseconds.
+# What the build (and, but for a demo, the tests) need. `have` asks the compiler, not a package manager: milliseconds.
 deps:
 	@need=; have() { echo "#include <$$1>" | $(CC) -E - >/dev/null 2>&1; }; \
 	command -v $(CC) >/dev/null || need="$$need $(notdir $(firstword $(CC)))"; \
 	have stdio.h || need="$$need libc6-dev"; \
 	have uv.h || need="$$need libuv1-dev"; \
 	command -v objcopy >/dev/null || need="$$need binutils"; \
-	command -v python3 >/dev/null || need="$$need python3"; \
+	[ -n '$(DEMO)' ] || command -v python3 >/dev/null || need="$$need python3"; \
+	[ -n '$(DEMO)' ] || command -v pgrep >/dev/null || need="$$need procps"; \
 	[ -n "$$need" ] || exit 0; \
 	command -v apt-get >/dev/null || { echo "deps: please install:$$need" >&2; exit 1; }; \
 	[ "$$(id -u)" = 0 ] || sudo=sudo; \
@@ -244,15 +270,11 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
 
-# Programs that measure one thing; they use what the launcher is made of.
-BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
-$(B)/bench/%: $(B)/obj/tests/bench/%.o $(TESTED)
-	$(call say,LD $@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
-
-bench: all $(BENCHES)
-	@if [ -e tests/bench/run.py ]; then exec python3 tests/bench/run.py; else echo 'bench: no tests/bench/run.py'; fi
+# What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
+ITEMS ?=
+# The MPIs are asked for late, by second expansion: no other make pays for it.
+bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
+	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
 
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200

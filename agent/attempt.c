@@ -36,13 +36,13 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
 }
 
 /* The read end goes to the relay at once; the write end is the worker's. */
-static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind kind,
+static int open_pipe(const struct attempt_config *c, uint32_t rank, enum relay_stream_kind kind,
                      int *ret_write, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(err, -errno, "pipe");
-    int rc = relay_add(relay, rank, kind, ends[0], err);
+    int rc = relay_add(c->relay, rank, kind, ends[0], logs_route(c->logs, rank, kind), err);
     if (rc < 0)
         close_fd(&ends[1]);
     else
@@ -50,24 +50,43 @@ static int open_pipe(struct relay *relay, uint32_t rank, enum relay_stream_kind 
     return rc;
 }
 
-static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, struct err *err)
+/* Ours goes to whom --stdin says, without our ever reading it; by default to a worker that is alone. */
+static bool gets_stdin(const struct attempt_config *c, uint32_t rank)
+{
+    const struct job_spec *spec = c->job.spec;
+    switch (spec->stdin_mode) {
+    case STDIN_NONE:
+        return false;
+    case STDIN_ALL:
+        return true;
+    case STDIN_RANK:
+        return rank == spec->stdin_rank;
+    default:
+        return c->job.world_size == 1;
+    }
+}
+
+static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, int null_fd,
+                      struct err *err)
 {
     AUTO_FD out = -1;
     AUTO_FD errors = -1;
     int rc = 0;
     if (c->relay) {
-        rc = open_pipe(c->relay, rank, RELAY_STDOUT, &out, err);
+        rc = open_pipe(c, rank, RELAY_STDOUT, &out, err);
         if (rc == 0)
-            rc = open_pipe(c->relay, rank, RELAY_STDERR, &errors, err);
+            rc = open_pipe(c, rank, RELAY_STDERR, &errors, err);
     }
     if (rc < 0)
         return rc;
+    c->job.error_file = logs_error_file(c->logs, rank);
     struct spawn_request request = {
         .file = c->program->file,
         .argv = c->program->argv,
         .envp = environ_of(c->environ, &c->job, rank),
-        .stdio = {c->null_fd, out, errors},
+        .stdio = {gets_stdin(c, rank) ? -1 : null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
+        .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
         .cgroup_fd = c->cgroup_fd,
         .inherited = c->inherited,
     };
@@ -78,6 +97,10 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
 {
     *a = (struct attempt){.port_fd = -1};
     const struct job_spec *spec = c->job.spec;
+    AUTO_FD null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null_fd < 0)
+        return err_set_errno(err, -errno, "/dev/null");
+    logs_begin(c->logs, c->job.restart_count);
     int rc = port_reserve(spec->master_addr, spec->master_port, &a->port_fd, &a->port, err);
     if (rc == 0) {
         c->job.master_port = a->port;
@@ -86,7 +109,7 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
     if (rc == 0)
         rc = spawn_group_create(&a->group, c->job.world_size, err);
     for (uint32_t rank = 0; rc == 0 && rank < c->job.world_size; rank++) {
-        rc = start_rank(a, c, rank, err);
+        rc = start_rank(a, c, rank, null_fd, err);
         if (rc < 0)
             err_wrap(err, rc, "rank %u can't be started", rank);
     }

@@ -6,6 +6,7 @@
 
 #include "environ.h"
 #include "host_board.h"
+#include "logs.h"
 #include "program.h"
 #include "rank.h"
 #include "relay.h"
@@ -25,10 +26,10 @@ struct attempt_config {
     const struct program *program;
     const struct spawn_inherited *inherited;
     struct environ *environ;
-    struct environ_job job; /* port, board_fd, bell_fd are filled in */
+    struct environ_job job; /* port, board_fd, bell_fd, error_file are filled in */
     struct rank *ranks;     /* world_size of them, without processes */
     struct relay *relay;    /* NULL: workers inherit our stdout and stderr */
-    int null_fd;            /* stdin of the workers; -1: they inherit ours */
+    struct logs *logs;
     int cgroup_fd;          /* the workers' cgroup; 0 or -1: ours */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void *user;

@@ -103,17 +103,22 @@ static void PRINTF_LIKE(3, 4) add(struct environ *e, const char *name, const cha
     e->all[e->all_n] = NULL;
 }
 
-/* As add(), in the place of an inherited variable of that name. */
-static void replace(struct environ *e, const char *name, const char *value)
+static void drop(struct environ *e, const char *name)
 {
-    add(e, name, "%s", value);
-    for (size_t i = 0; i < e->base_n; i++) {
+    for (size_t i = 0; i < e->all_n; i++) {
         if (is_name(e->all[i], name)) {
             e->all[i] = e->all[--e->all_n];
             e->all[e->all_n] = NULL;
             return;
         }
     }
+}
+
+/* As add(), in the place of an inherited variable of that name. */
+static void replace(struct environ *e, const char *name, const char *value)
+{
+    drop(e, name);
+    add(e, name, "%s", value);
 }
 
 /* For variables in which the user's own value wins. */
@@ -162,6 +167,16 @@ static void add_shared_gpu(struct environ *e, const struct environ_job *job, uin
     add_default(e, "NCCL_MAX_CTAS", "4"); /* all ranks' kernels must fit on one GPU at once */
 }
 
+/* As sd_notify(3) and sd_watchdog_enabled(3) read them. */
+static void add_watchdog(struct environ *e, const struct environ_job *job, uint32_t rank)
+{
+    char usec[32];
+    snprintf(usec, sizeof usec, "%llu", (unsigned long long)job->spec->hang_timeout_ms * 1000);
+    replace(e, ENV_NOTIFY_SOCKET, notify_address(job->notify, rank));
+    replace(e, ENV_WATCHDOG_USEC, usec);
+    drop(e, ENV_WATCHDOG_PID);
+}
+
 static void add_torchrun(struct environ *e, const struct environ_job *job, uint32_t rank)
 {
     const struct job_spec *spec = job->spec;
@@ -179,7 +194,7 @@ static void add_torchrun(struct environ *e, const struct environ_job *job, uint3
     add(e, ENV_RESTART_COUNT, "%u", job->restart_count);
     add(e, ENV_MAX_RESTARTS, "%u", spec->max_restarts);
     add(e, ENV_RUN_ID, "%s", job->run_id);
-    add(e, ENV_ERROR_FILE, "%s", ""); /* torchrun's value when no log directory is kept */
+    add(e, ENV_ERROR_FILE, "%s", job->error_file ? job->error_file : "");
     add(e, ENV_SIGNALS_TO_HANDLE, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
     add_default(e, ENV_NCCL_ASYNC, "1");
 }
@@ -197,6 +212,8 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     add_gpus(e, job, rank);
     if (job->spec->share_gpus)
         add_shared_gpu(e, job, rank);
+    if (job->notify)
+        add_watchdog(e, job, rank);
     /* One server: NCCL's bootstrap need not be reachable from the network. */
     add_default(e, ENV_NCCL_IFNAME, "lo");
     if (!inherited_value(e, ENV_OMP)) {

@@ -6,6 +6,7 @@
 
 #include "../config/spec.h"
 #include "gpu.h"
+#include "notify.h"
 
 /* What is the same for all workers of an attempt. Everything is borrowed. */
 struct environ_job {
@@ -19,6 +20,8 @@ struct environ_job {
     uint16_t master_port;
     unsigned cpus; /* that the job may use */
     int board_fd, bell_fd;
+    const struct notify *notify; /* NULL: no --hang-timeout */
+    const char *error_file; /* of this rank; NULL: none */
 };
 
 /* Environments of one worker after another, in memory that is used again. */

@@ -39,7 +39,7 @@ int gpu_numa_node(const char *sysroot, const char *pci)
 static bool parse_pci(const char *name, uint64_t *ret_order)
 {
     static const char shape[] = "xx:xx.x"; /* behind the domain's colon */
-    char lower[sizeof((struct gpu *)0)->pci];
+    char lower[sizeof((struct gpu *)0)->pci] = {0};
     size_t n = strlen(name);
     if (n >= sizeof lower)
         return false;
@@ -75,7 +75,7 @@ static bool parse_minor(const char *text, int *ret)
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 6 || text[digits])
         return false;
-    *ret = atoi(text);
+    *ret = (int)strtol(text, NULL, 10);
     return true;
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "group.h"
 
+#include "log.h"
 #include "relay.h"
+#include "signals.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 int group_init(struct group *g, uint32_t n, void (*on_exit)(void *user, struct rank *rank),
                void *user)
@@ -73,13 +76,42 @@ uint32_t group_alive(const struct group *g)
     return alive;
 }
 
-bool group_owns(void *group, pid_t pid)
+static struct rank *find(struct group *g, pid_t pid)
 {
-    const struct group *g = group;
     for (uint32_t i = 0; i < g->n; i++)
         if (g->ranks[i].pid == pid)
-            return true;
-    return false;
+            return &g->ranks[i];
+    return NULL;
+}
+
+bool group_owns(void *group, pid_t pid)
+{
+    return find(group, pid) != NULL;
+}
+
+static void tell_stop(struct rank *rank, const siginfo_t *info)
+{
+    char name[SIGNALS_NAME_BYTES];
+    bool stopped = info->si_code == CLD_STOPPED;
+    if (rank->held || rank->stopped_by_us || rank->stopped == stopped)
+        return;
+    rank->stopped = stopped;
+    if (stopped)
+        log_warn("rank %u (pid %d) was stopped by %s; it goes on when it gets SIGCONT", rank->index,
+                 (int)info->si_pid, signals_name(info->si_status, name));
+    else
+        log_warn("rank %u (pid %d) goes on", rank->index, (int)info->si_pid);
+}
+
+void group_tell_stops(struct group *g)
+{
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid) {
+        struct rank *rank = find(g, info.si_pid);
+        if (rank)
+            tell_stop(rank, &info);
+        info.si_pid = 0;
+    }
 }
 
 void group_signal(struct group *g, int sig)

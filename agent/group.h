@@ -37,6 +37,10 @@ uint32_t group_alive(const struct group *g);
 /* The process is one of ours and not reaped yet. For tree_signal_children(). */
 bool group_owns(void *g, pid_t pid);
 
+/* Logs which workers somebody has stopped (SIGSTOP, ...) or continued since the last call; what we do to them
+ * ourselves is no news. After a SIGCHLD. */
+void group_tell_stops(struct group *g);
+
 /* To every worker and everything below it. */
 void group_signal(struct group *g, int sig);
 

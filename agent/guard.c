@@ -70,7 +70,7 @@ static int watch(pid_t agent, const struct cgroup *cgroup)
         siginfo_t info;
         int sig = sigwaitinfo(&all, &info);
         if (sig == SIGCHLD) {
-            siginfo_t end;
+            siginfo_t end = {0};
             if (!reap(agent, &end))
                 continue;
             cgroup_kill(cgroup);

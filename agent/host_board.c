@@ -13,7 +13,7 @@
  * (which use 3 to 9) when the worker's descriptor limit allows it. */
 #define PARK_FD 100
 #define PARK_LIMIT 128
-#define LIST_MAX 8 /* ranks named in a message */
+#define MISSING_SHOWN 8
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
 {
@@ -106,11 +106,11 @@ static uint32_t list_missing(const struct host_board *hb, char *text, size_t siz
     for (uint32_t i = 0; i < hb->world_size; i++) {
         if (host_board_stage(hb, i) != STAGE_NONE)
             continue;
-        if (missing++ < LIST_MAX && used < size)
+        if (missing++ < MISSING_SHOWN && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
     }
-    if (missing > LIST_MAX && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - LIST_MAX);
+    if (missing > MISSING_SHOWN && used < size)
+        snprintf(text + used, size - used, " and %u more", missing - MISSING_SHOWN);
     return missing;
 }
 

@@ -7,10 +7,10 @@
 #include "oom.h"
 #include "restart.h"
 #include "tree.h"
+#include "vigil.h"
 #include "watch.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +27,7 @@
 #define SAME_SIGNAL_NS (200 * NS_PER_MS)
 /* A stdout or stderr that nobody reads does not keep us from exiting. */
 #define FLUSH_MS 2000
+#define LOG_FLUSH_MS 10000 /* a hung disk neither */
 #define MAX_EVENTS 16
 
 /* ---- The job ---- */
@@ -37,7 +38,6 @@ struct job {
     uv_timer_t timer; /* the state's deadline; every change of state stops it */
     struct signals signals;
     struct watch *guard_watch;
-    int null_fd;
 
     enum job_state state;
     uint64_t state_since_ns;
@@ -51,6 +51,7 @@ struct job {
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
+    struct vigil vigil; /* for --hang-timeout */
     struct oom oom;
 
     uint32_t restarts;
@@ -76,7 +77,7 @@ static void enter_done(struct job *job);
 
 static void enter_run(struct job *job)
 {
-    (void)job; /* nothing to start: what happens next comes from the workers */
+    vigil_start(&job->vigil); /* what else happens next comes from the workers */
 }
 
 static void (*const enter[JOB_STATES_N])(struct job *job) = {
@@ -99,6 +100,8 @@ static void job_step(struct job *job, enum job_event event)
               lifecycle_state_name(next), lifecycle_event_name(event),
               (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
+    if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH)
+        vigil_stop(&job->vigil);
     job->state = (enum job_state)next;
     job->state_since_ns = now;
     enter[next](job);
@@ -170,6 +173,15 @@ static void note_early_leaver(struct job *job, const struct rank *rank)
     note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
     snprintf(job->failure.what, sizeof job->failure.what,
              "ended with 0 without calling launch_join(), which others wait in");
+}
+
+static void on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
+{
+    struct job *job = user;
+    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
+    snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    job->failure.evidence = evidence;
+    job_post(job, EVENT_HANG);
 }
 
 static bool never_joined(const struct job *job, uint32_t rank)
@@ -279,6 +291,7 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
         return;
     switch (sig) {
     case SIGCHLD:
+        group_tell_stops(&job->group);
         reap_adopted(job);
         break;
     case SIGINT:
@@ -296,6 +309,7 @@ static void on_signal(void *user, const struct signalfd_siginfo *info)
         suspend(job);
         break;
     case SIGCONT:
+        vigil_again(&job->vigil);
         group_signal(&job->group, SIGCONT);
         break;
     default:
@@ -335,16 +349,18 @@ static void enter_launch(struct job *job)
                 .world_size = job->world_size,
                 .generation = job->restarts + 1,
                 .restart_count = job->restarts,
+                .notify = vigil_notify(&job->vigil),
                 .cpus = c->plan->cpus},
         .ranks = job->group.ranks,
         .relay = job->relay,
-        .null_fd = job->null_fd,
+        .logs = c->logs,
         .cgroup_fd = c->cgroup->fd,
         .on_stage = on_stage,
         .user = job,
     };
     struct err err;
-    if (attempt_start(&job->attempt, &config, &err) == 0) {
+    if (vigil_prepare(&job->vigil, job->relay, &err) == 0 &&
+        attempt_start(&job->attempt, &config, &err) == 0) {
         job_post(job, EVENT_SPAWNED);
         return;
     }
@@ -357,8 +373,9 @@ static void enter_launch(struct job *job)
 static void enter_rendezvous(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
-        if (job->group.ranks[i].ended && never_joined(job, i)) {
-            note_early_leaver(job, &job->group.ranks[i]);
+        const struct rank *rank = &job->group.ranks[i];
+        if (rank->ended && rank->reason == REASON_NONE && never_joined(job, i)) {
+            note_early_leaver(job, rank);
             job_post(job, EVENT_RANK_LOST);
             return;
         }
@@ -413,14 +430,14 @@ static void enter_sweep(struct job *job)
         decide(job);
         return;
     }
-    char first[16];
+    char first[48] = "";
     pid_t pid = tree_first_child();
-    tree_name(pid, first);
+    if (pid)
+        tree_describe(pid, first, sizeof first);
     unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
     if (n && !job->failure.happened && !job->stop_signal)
-        log_warn(
-            "the workers have ended but left %u process%s behind, such as %s (pid %d); ending %s",
-            n, n == 1 ? "" : "es", first, (int)pid, n == 1 ? "it" : "them");
+        log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
+                 n == 1 ? "" : "es", first, n == 1 ? "it" : "them");
     set_deadline(job, LEFTOVER_GRACE_MS);
     reap_adopted(job);
 }
@@ -455,7 +472,7 @@ static void report(struct job *job, bool again)
     bool tell_next = again || f->has_rank;
     size_t tail_n = 0, n = 0;
     const char *tail = job->relay && f->has_rank ? relay_tail(job->relay, f->rank, &tail_n) : NULL;
-    uint32_t others = job->stopped;
+    uint32_t others = job->stopped - (job->stopped && f->reason == REASON_HANG);
     char *text = report_text(f, job->config->spec->argv[0], job->world_size, others, tail, tail_n,
                              tell_next ? next : NULL, &n);
     if (job->relay)
@@ -509,7 +526,7 @@ static void enter_done(struct job *job)
 
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
-    *job = (struct job){.config = config, .null_fd = -1, .world_size = config->plan->world_size};
+    *job = (struct job){.config = config, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
     job->state_since_ns = clock_now_ns();
     cgroup_create(config->cgroup);
@@ -522,21 +539,23 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     rc = group_init(&job->group, job->world_size, on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
-    return environ_init(&job->environ, environ, err);
+    rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
+                    &job->attempt.board, on_hang, job, err);
+    return rc < 0 ? rc : environ_init(&job->environ, environ, err);
 }
 
-/* Workers of a group write to pipes and read nothing; a single one has our streams to itself. */
+/* Workers of a group write to pipes; a single one has our streams to itself, unless something is asked of them, such as
+ * being a sign of life. */
 static int open_streams(struct job *job, struct err *err)
 {
-    if (job->world_size == 1)
-        return 0;
-    job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (job->null_fd < 0)
-        return err_set_errno(err, -errno, "/dev/null");
+    struct logs *logs = job->config->logs;
     struct relay_callbacks callbacks = {
         .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
-    return relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
-                        &callbacks, err);
+    int rc = 0;
+    if (logs_want_relay(logs) || job->config->spec->hang_timeout_ms)
+        rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
+                          &callbacks, err);
+    return rc < 0 ? rc : logs_start(logs, &job->loop, job->relay, err);
 }
 
 static int start_listening(struct job *job, int guard_pidfd, struct err *err)
@@ -557,6 +576,8 @@ static void job_finish(struct job *job)
         if (dropped && job->stop_signal != SIGPIPE)
             log_warn("%" PRIu64 " bytes of the workers' output could not be written", dropped);
     }
+    logs_flush(job->config->logs, LOG_FLUSH_MS);
+    vigil_finish(&job->vigil);
     attempt_finish(&job->attempt);
     environ_finish(&job->environ);
     group_finish(&job->group);
@@ -566,18 +587,19 @@ static void job_finish(struct job *job)
 
 int job_run(const struct job_config *config, int guard_pidfd)
 {
-    struct job job;
+    struct job job = {0};
     struct err err;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ignore(SIGPIPE);
-    int rc = spawn_reserve_descriptors(config->plan->world_size, &err);
+    int rc = spawn_reserve_descriptors(config->plan->world_size, logs_files_per_rank(config->logs),
+                                       &err);
     if (rc == 0)
         rc = job_init(&job, config, &err);
     if (rc == 0)
         rc = open_streams(&job, &err);
     if (rc == 0)
         rc = start_listening(&job, guard_pidfd, &err);
-    if (rc != 0) {
+    if (rc) {
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }

@@ -12,6 +12,7 @@
 #include "cgroup.h"
 #include "group.h"
 #include "lifecycle.h"
+#include "logs.h"
 #include "plan.h"
 #include "program.h"
 #include "relay.h"
@@ -23,6 +24,7 @@ struct job_config {
     const struct job_spec *spec;
     const struct plan *plan;
     const struct program *program;
+    struct logs *logs; /* prepared */
     const struct spawn_inherited *inherited;
     const char *sysroot;      /* before the paths of /proc and /sys */
     struct cgroup *cgroup;    /* where a leaf may be made; the job makes, kills and removes it */

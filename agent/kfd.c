@@ -65,7 +65,7 @@ static size_t node_numbers(DIR *dir, unsigned numbers[KFD_NODES_MAX])
     while (n < KFD_NODES_MAX && (entry = readdir(dir))) {
         size_t digits = strspn(entry->d_name, "0123456789");
         if (digits > 0 && digits < 7 && !entry->d_name[digits])
-            numbers[n++] = (unsigned)atoi(entry->d_name);
+            numbers[n++] = (unsigned)strtoul(entry->d_name, NULL, 10);
     }
     qsort(numbers, n, sizeof numbers[0], by_number);
     return n;

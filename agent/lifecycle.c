@@ -16,7 +16,7 @@ static const char *const event_names[JOB_EVENTS_N] = {
     [EVENT_RANK_LOST] = "rank-lost", [EVENT_ENDED] = "ended",
     [EVENT_STOP] = "stop",           [EVENT_NOW] = "now",
     [EVENT_DEADLINE] = "deadline",   [EVENT_RETRY] = "retry",
-    [EVENT_GIVE_UP] = "give-up",
+    [EVENT_GIVE_UP] = "give-up",     [EVENT_HANG] = "hang",
 };
 
 /* Zero is JOB_LAUNCH as a target, which only RESTART has: so a missing entry is told apart by `known`. */
@@ -46,6 +46,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
             [EVENT_JOINING] = TO(RENDEZVOUS),
             [EVENT_JOINED] = STAYS,
             [EVENT_RANK_LOST] = TO(STOP),
+            [EVENT_HANG] = TO(STOP),
             [EVENT_ENDED] = TO(SWEEP),
             [EVENT_STOP] = TO(STOP),
             [EVENT_NOW] = TO(KILL),
@@ -54,6 +55,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
         {
             [EVENT_JOINED] = TO(RUN),
             [EVENT_RANK_LOST] = TO(STOP),
+            [EVENT_HANG] = TO(STOP),
             [EVENT_DEADLINE] = TO(STOP),
             [EVENT_STOP] = TO(STOP),
             [EVENT_NOW] = TO(KILL),
@@ -63,6 +65,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
             [EVENT_JOINING] = STAYS,
             [EVENT_JOINED] = STAYS,
             [EVENT_RANK_LOST] = STAYS,
+            [EVENT_HANG] = STAYS,
             [EVENT_STOP] = STAYS,
             [EVENT_NOW] = TO(KILL),
             [EVENT_DEADLINE] = TO(KILL),
@@ -73,6 +76,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
             [EVENT_JOINING] = STAYS,
             [EVENT_JOINED] = STAYS,
             [EVENT_RANK_LOST] = STAYS,
+            [EVENT_HANG] = STAYS,
             [EVENT_STOP] = STAYS,
             [EVENT_NOW] = STAYS,
             [EVENT_DEADLINE] = TO(DONE),

@@ -23,6 +23,7 @@ enum job_event {
     EVENT_JOINING,      /* the first rank called launch_join() */
     EVENT_JOINED,       /* the last one did */
     EVENT_RANK_LOST,    /* a rank ended that should not have */
+    EVENT_HANG,         /* ranks give no sign of life (--hang-timeout) */
     EVENT_ENDED,        /* no worker is left and their output is read */
     EVENT_STOP,         /* a signal asks the job to end */
     EVENT_NOW,          /* ... and does not want to wait */

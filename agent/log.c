@@ -57,6 +57,14 @@ void log_warn(const char *format, ...)
     va_end(ap);
 }
 
+void log_info(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    put("launch: ", format, ap);
+    va_end(ap);
+}
+
 void log_debug(const char *format, ...)
 {
     const char *level = getenv("LAUNCH_LOG");

@@ -12,6 +12,9 @@ void log_error(const char *format, ...) PRINTF_LIKE(1, 2);
 /* Something is not as asked, and the job goes on. "launch: warning: text". */
 void log_warn(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* Something the user will want to know. "launch: text". */
+void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* What happens inside; shown with LAUNCH_LOG=debug only. "launch: [seconds since start] text". */
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 

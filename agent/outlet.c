@@ -2,6 +2,8 @@
 /* See outlet.h. Must never know ranks or lines. */
 #include "outlet.h"
 
+#include "pipe.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -140,6 +142,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
  * ours that watches the outlet. */
 static int watch(struct outlet *o)
 {
+    pipe_widen(o->fd);
     AUTO_FD epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0)
         return -errno;

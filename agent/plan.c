@@ -60,6 +60,15 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
     return 0;
 }
 
+static int check_stdin(const struct plan *plan, const struct job_spec *spec, struct err *err)
+{
+    if (spec->stdin_mode != STDIN_RANK || spec->stdin_rank < plan->world_size)
+        return 0;
+    return err_set(err, -EINVAL, "--stdin=%u: there is no rank %u, the job has %u worker%s",
+                   spec->stdin_rank, spec->stdin_rank, plan->world_size,
+                   plan->world_size == 1 ? "" : "s");
+}
+
 int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
 {
     *plan = (struct plan){0};
@@ -75,10 +84,12 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     rc = gpu_set_choose(&plan->gpu_set, &plan->gpus, variable, visible, err);
     if (rc < 0)
         return rc;
-    if (plan->gpu_set.stopped_at[0] && strcmp(plan->gpu_set.stopped_at, "-1") != 0)
+    if (plan->gpus.n && plan->gpu_set.stopped_at[0] && strcmp(plan->gpu_set.stopped_at, "-1") != 0)
         snprintf(plan->warning, sizeof plan->warning,
                  "%s: '%s' names no GPU here; it and what follows are not used", variable,
                  plan->gpu_set.stopped_at);
     rc = count_workers(plan, spec, variable, visible, err);
-    return rc < 0 ? rc : check_gpus(plan, spec, err);
+    if (rc == 0)
+        rc = check_gpus(plan, spec, err);
+    return rc < 0 ? rc : check_stdin(plan, spec, err);
 }

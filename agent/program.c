@@ -3,6 +3,7 @@
 
 #include "../proto/status.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -56,10 +57,19 @@ static int search_path(const char *name, char **ret_path)
     }
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), k = strlen(suffix);
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
 static int explain_missing(const char *name, int code, struct err *err)
 {
     if (code == -EISDIR)
         return err_set(err, code, "'%s' is a directory, not a program", name);
+    if (code == -EACCES && has_suffix(name, ".py"))
+        return err_set(err, code, "'%s' may not be executed; run it as: launch ... python3 %s",
+                       name, name);
     if (code == -EACCES)
         return err_set(err, code, "'%s' may not be executed (permission denied; chmod +x?)", name);
     if (code == -ENOENT && !strchr(name, '/') && access(name, F_OK) == 0)
@@ -84,12 +94,6 @@ static int check_interpreter(const char *name, char *line, struct err *err)
                        name, word);
     }
     return err_set_errno(err, rc, "'%s' names the interpreter '%s' in its #! line", name, word);
-}
-
-static bool has_so_suffix(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 3 && strcmp(path + n - 3, ".so") == 0;
 }
 
 /* A shared object that is no program: ET_DYN without PT_INTERP (so is a static-pie program, hence the
@@ -163,7 +167,7 @@ static int decide(struct program *p, char **argv, size_t argc, struct err *err)
         int rc = check_interpreter(argv[0], head + 2, err);
         if (rc < 0)
             return rc;
-    } else if (has_so_suffix(p->path) && is_plain_shared_object(fd, head, n)) {
+    } else if (has_suffix(p->path, ".so") && is_plain_shared_object(fd, head, n)) {
         int rc = find_runner(&p->helper, err);
         if (rc < 0)
             return rc;
@@ -185,7 +189,7 @@ static int find(struct program *p, const char *name, struct err *err)
     } else {
         rc = check_file(name);
         /* A library need not be executable: launch-run loads it. */
-        if (rc == -EACCES && has_so_suffix(name) && access(name, R_OK) == 0)
+        if (rc == -EACCES && has_suffix(name, ".so") && access(name, R_OK) == 0)
             rc = 0;
         if (rc == 0 && !(p->path = strdup(name)))
             rc = -ENOMEM;
@@ -195,6 +199,7 @@ static int find(struct program *p, const char *name, struct err *err)
 
 int program_resolve(struct program *p, char **argv, int *ret_exit, struct err *err)
 {
+    assert(argv[0]);
     *p = (struct program){0};
     size_t argc = 0;
     while (argv[argc])

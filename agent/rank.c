@@ -95,6 +95,8 @@ void rank_signal(struct rank *rank, int sig)
         sig == SIGTERM || sig == SIGKILL || sig == SIGINT || sig == SIGQUIT || sig == SIGHUP;
     if (ends && !rank->suspected)
         rank->stopped_by_us = true;
+    if (sig == SIGSTOP || sig == SIGCONT)
+        rank->held = sig == SIGSTOP;
     tree_signal(rank->pid, sig);
 }
 

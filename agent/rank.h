@@ -29,6 +29,8 @@ struct rank {
     enum reason reason;
     struct spawn_record spawn; /* with REASON_SPAWN: what could not be done */
     bool stopped_by_us;        /* we had sent SIGTERM or SIGKILL before it ended */
+    bool held;                 /* stopped by us, until we continue it */
+    bool stopped;              /* by somebody else, and that was told */
     bool suspected;            /* rank_suspect() said so: what we sent later is not why it ended */
     bool headless;             /* told once that its main thread has ended alone */
     uint64_t started_ns, ended_ns;

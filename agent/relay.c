@@ -19,6 +19,7 @@ static_assert((int)RELAY_KINDS_N == OUTLETS_MAX, "one outlet for each kind at mo
 struct rank {
     struct stream *stream[RELAY_KINDS_N];
     struct tail tail;
+    uint64_t bytes; /* read */
     bool draining;
     struct deadline drain;
 };
@@ -32,6 +33,7 @@ struct relay {
     unsigned n_sinks, n_ranks;
     struct rank *ranks;
     char chunk[RELAY_CHUNK_BYTES];
+    char prefixed[STREAM_PREFIXED_BYTES];
 };
 
 static struct relay *relay_of(struct stream_set *set)
@@ -56,8 +58,10 @@ static void on_stream_freed(struct stream_set *set)
 
 static void on_data(struct stream *s, const char *data, size_t n)
 {
+    struct rank *rank = &relay_of(s->set)->ranks[s->rank];
+    rank->bytes += n;
     if (s->kind == RELAY_STDERR)
-        tail_add(&relay_of(s->set)->ranks[s->rank].tail, data, n);
+        tail_add(&rank->tail, data, n);
 }
 
 static bool has_streams(const struct rank *rank)
@@ -162,13 +166,13 @@ int relay_create(struct relay **ret, uv_loop_t *loop, unsigned nranks, int out_f
         free(ranks);
         return err_set_errno(err, -ENOMEM, "output of %u ranks", nranks);
     }
-    memset(r, 0,
-           offsetof(struct relay, chunk)); /* the chunk costs no memory before its first use */
+    memset(r, 0, offsetof(struct relay, chunk)); /* buffers cost no memory before their first use */
     r->callbacks = *callbacks;
     r->ranks = ranks;
     r->n_ranks = nranks;
     r->refs = 1;
     r->set.chunk = r->chunk;
+    r->set.prefixed = r->prefixed;
     r->set.on_data = on_data;
     r->set.on_end = on_stream_end;
     r->set.on_freed = on_stream_freed;
@@ -182,22 +186,32 @@ int relay_create(struct relay **ret, uv_loop_t *loop, unsigned nranks, int out_f
     return 0;
 }
 
-int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int fd, struct err *err)
+int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int fd,
+              const struct relay_route *route, struct err *err)
 {
+    static const struct relay_route plain;
     AUTO_FD mine = fd;
     if (rank >= r->n_ranks || (unsigned)kind >= RELAY_KINDS_N || r->ranks[rank].stream[kind])
         return err_set(err, -EINVAL, "output of rank %u: no place for a pipe of kind %d", rank,
                        kind);
     struct rank *slot = &r->ranks[rank];
     bool new_attempt = !has_streams(slot) && !slot->draining;
-    int rc =
-        stream_create(&slot->stream[kind], &r->set, r->sink_of[kind], rank, kind, take_fd(&mine));
+    int rc = stream_create(&slot->stream[kind], &r->set, r->sink_of[kind], rank, kind,
+                           take_fd(&mine), route ? route : &plain);
     if (rc < 0)
         return err_set_errno(err, rc, "output of rank %u", rank);
     if (new_attempt)
         tail_reset(&slot->tail);
     r->refs++;
     return 0;
+}
+
+void relay_files_ready(struct relay *r)
+{
+    for (struct stream *s = r->set.first, *next; s; s = next) {
+        next = s->next;
+        stream_resume(s);
+    }
 }
 
 void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms)
@@ -213,6 +227,19 @@ const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n)
 {
     static const struct tail none;
     return tail_text(rank < r->n_ranks ? &r->ranks[rank].tail : &none, ret_n);
+}
+
+uint64_t relay_bytes(const struct relay *r, unsigned rank)
+{
+    return rank < r->n_ranks ? r->ranks[rank].bytes : 0;
+}
+
+bool relay_waits(const struct relay *r)
+{
+    for (unsigned i = 0; i < r->n_sinks; i++)
+        if (r->sinks[i].outlet.waiting)
+            return true;
+    return false;
 }
 
 uint64_t relay_dropped(const struct relay *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers' output: from their pipes to our stdout and stderr, whole lines, never mixed.
+/* Workers' output: from their pipes to our stdout and stderr, whole lines, never mixed, and to log files.
  *
  * A relay owns the read ends of the workers' pipes ("streams") and writes to one or two "outlets".
  * Bytes pass unchanged, line by line; a line of one stream is never cut by another stream's. A
@@ -8,26 +8,27 @@
  * while others wait (then a newline is put in; at once, if the partial line holds a \r, because it
  * will be redrawn anyway). A line longer than RELAY_LINE_MAX is cut only when it has not moved for
  * RELAY_HOLD_MS while others wait. A last line without a newline gets one only when something
- * follows it.
+ * follows it. A stream may have a prefix: it stands before each of its lines on the outlet, once, and
+ * again where the rest of a cut line begins. Log files get every byte as it was read.
  *
  * The loop never blocks on an outlet: pipes and terminals are written through a non-blocking open
  * file description of our own. When the reader is slow, streams are no longer read (back-pressure):
  * memory stays below RELAY_LINE_MAX per stream (and 8 times that for all workers that are gone).
- * When the reader is gone (EPIPE), see on_outlet_gone.
+ * When the reader is gone (EPIPE), see on_outlet_gone. A log file's full queue does the same to the
+ * streams that go there.
  *
  * Uses the loop only; all callbacks run on it, from a timer (never from inside a call), and may
  * call anything here, relay_destroy too. Idle means idle: no timer runs when nothing is pending. */
 #ifndef LAUNCH_AGENT_RELAY_H
 #define LAUNCH_AGENT_RELAY_H
 
-#include "../proto/err.h"
-
-#include <stdbool.h>
-#include <uv.h>
+#include "logfile.h"
+#include "prefix.h"
+#include "sieve.h"
 
 #define RELAY_IDLE_MS 100
 #define RELAY_HOLD_MS 1000
-#define RELAY_CHUNK_BYTES (64u * 1024u)
+#define RELAY_CHUNK_BYTES (256u * 1024u) /* a widened pipe, see pipe.h */
 #define RELAY_LINE_MAX (1024u * 1024u) /* a longer line keeps the outlet to itself until it ends */
 #define RELAY_TAIL_BYTES 4096u         /* of stderr, kept for the failure report */
 
@@ -45,15 +46,27 @@ struct relay_callbacks {
     void *user;
 };
 
+/* Where a stream goes. All zero: to the outlet as it is, to no file. */
+struct relay_route {
+    bool hidden; /* the outlet does not get it */
+    struct prefix prefix;
+    struct logfile *file;          /* gets every byte; the stream takes a reference */
+    struct logfile *matches;       /* gets lines that hold a needle, with the prefix; likewise */
+    const struct needles *needles; /* borrowed for the life of the relay */
+};
+
 /* out_fd, err_fd: where to write, borrowed, usually 1 and 2; when both are the same file they
  * share one outlet, so that their lines never mix either. */
 MUST_CHECK int relay_create(struct relay **ret, uv_loop_t *loop, unsigned nranks, int out_fd,
                             int err_fd, const struct relay_callbacks *callbacks, struct err *err);
 
-/* Starts reading a pipe. fd: taken, made non-blocking. A rank may get one stream of each kind;
- * after on_rank_end it may get new ones (next attempt). */
+/* Starts reading a pipe. fd: taken, made non-blocking. route: copied; NULL: all zero. A rank may get one
+ * stream of each kind; after on_rank_end it may get new ones (next attempt). */
 MUST_CHECK int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int fd,
-                         struct err *err);
+                         const struct relay_route *route, struct err *err);
+
+/* Log files have room again (writer's on_room). */
+void relay_files_ready(struct relay *r);
 
 /* The worker is gone: what is in its pipes is still read, until end of file or until `ms` have
  * passed (a grandchild may hold the pipe open for ever); then on_rank_end. Without any stream,
@@ -63,6 +76,12 @@ void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms);
 /* Last bytes of the rank's stderr of this attempt, as they were: at most RELAY_TAIL_BYTES,
  * starting at a line start where possible. Valid until the next call on r. *ret_n: length. */
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n);
+
+/* Bytes read from the rank's pipes so far, in all attempts. */
+uint64_t relay_bytes(const struct relay *r, unsigned rank);
+
+/* Output waits for whoever reads it. */
+bool relay_waits(const struct relay *r);
 
 /* Bytes that were read and could not be written (outlet gone, flush deadline). */
 uint64_t relay_dropped(const struct relay *r);

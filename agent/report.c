@@ -50,6 +50,15 @@ static void put_tail(FILE *out, const char *tail, size_t n)
     }
 }
 
+/* Lines of ours, made of printable text. */
+static void put_evidence(FILE *out, const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        fprintf(out, "launch:   %.*s\n", (int)n, text);
+    }
+}
+
 char *report_text(const struct failure *f, const char *program, uint32_t world_size,
                   uint32_t stopped, const char *tail, size_t tail_n, const char *next,
                   size_t *ret_n)
@@ -65,6 +74,8 @@ char *report_text(const struct failure *f, const char *program, uint32_t world_s
         fprintf(out, "launch: %s: %s\n", program, f->what);
     if (f->error[0])
         fprintf(out, "launch:   it said: %s\n", f->error);
+    if (f->evidence)
+        put_evidence(out, f->evidence);
     if (tail && tail_n)
         put_tail(out, tail, tail_n);
     if (stopped)

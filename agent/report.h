@@ -19,6 +19,7 @@ struct failure {
     int exit_code;                     /* that the launcher would give for it */
     double after_s;                    /* since the worker was started */
     char what[512];                    /* "exited with code 3", one line */
+    const char *evidence;              /* borrowed: whole lines to be shown; NULL: none */
     char error[BOARD_ERROR_BYTES + 1]; /* what the worker told through liblaunch; empty: nothing */
 };
 

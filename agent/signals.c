@@ -38,10 +38,20 @@ void signals_stop(struct signals *s)
     close_fd(&s->fd);
 }
 
+static void set_disposition(int sig, void (*handler)(int sig))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigaction(sig, &action, NULL);
+}
+
 void signals_ignore(int sig)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(sig, &ignore, NULL);
+    set_disposition(sig, SIG_IGN);
+}
+
+void signals_default(int sig)
+{
+    set_disposition(sig, SIG_DFL);
 }
 
 unsigned signals_ignored(void)

@@ -27,6 +27,9 @@ void signals_stop(struct signals *s);
 /* Sets the disposition to "ignored". */
 void signals_ignore(int sig);
 
+/* Sets the disposition to the default. */
+void signals_default(int sig);
+
 /* Bit n is set: signal n (1..31) is ignored now. */
 unsigned signals_ignored(void);
 

@@ -53,24 +53,32 @@ void spawn_inherited_read(struct spawn_inherited *inherited)
 {
     sigprocmask(SIG_BLOCK, NULL, &inherited->mask);
     sigaction(SIGPIPE, NULL, &inherited->pipe);
+    sigaction(SIGCHLD, NULL, &inherited->chld);
     getrlimit(RLIMIT_NOFILE, &inherited->nofile);
 }
 
-int spawn_reserve_descriptors(unsigned n, struct err *err)
+int spawn_reserve_descriptors(unsigned n, unsigned files, struct err *err)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 0;
-    rlim_t need = (rlim_t)n * DESCRIPTORS_PER_WORKER + DESCRIPTORS_OF_OURS;
+    rlim_t need = (rlim_t)n * (DESCRIPTORS_PER_WORKER + files) + DESCRIPTORS_OF_OURS;
     if (limit.rlim_max < need)
         return err_set(err, -EMFILE, "%u workers need %llu open files, ulimit -Hn allows %llu", n,
                        (unsigned long long)need, (unsigned long long)limit.rlim_max);
-    if (limit.rlim_cur < need) {
-        limit.rlim_cur = need;
+    if (limit.rlim_cur < need + n) {
+        limit.rlim_cur = limit.rlim_max < need + n ? limit.rlim_max : need + n;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
             return err_set_errno(err, -errno, "RLIMIT_NOFILE");
     }
     return 0;
+}
+
+bool spawn_may_open(unsigned n, unsigned more)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)n * (DESCRIPTORS_PER_WORKER + more) + DESCRIPTORS_OF_OURS;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= need;
 }
 
 int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err)
@@ -153,6 +161,8 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_CODE_OURS); /* it died before the prctl */
+    if (request->traceable)
+        prctl(PR_SET_PTRACER, parent); /* fails where there is no Yama */
     setsid();
     for (int fd = 0; fd < 3; fd++)
         if (request->stdio[fd] >= 0 && dup2(request->stdio[fd], fd) < 0)
@@ -160,6 +170,7 @@ static _Noreturn void child_run(struct spawn_group *group, unsigned index,
     child_keep_only(request);
     setrlimit(RLIMIT_NOFILE, &request->inherited->nofile);
     sigaction(SIGPIPE, &request->inherited->pipe, NULL);
+    sigaction(SIGCHLD, &request->inherited->chld, NULL);
     child_await_gate(group);
     sigprocmask(SIG_SETMASK, &request->inherited->mask, NULL);
     execve(request->file, request->argv, request->envp);

@@ -9,6 +9,7 @@
 #include "../proto/err.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -24,7 +25,7 @@ struct spawn_record {
 /* What this process changed for itself and its workers shall not inherit; taken at start. */
 struct spawn_inherited {
     sigset_t mask;
-    struct sigaction pipe; /* SIGPIPE */
+    struct sigaction pipe, chld; /* SIGPIPE, SIGCHLD */
     struct rlimit nofile;
 };
 
@@ -32,12 +33,15 @@ struct spawn_inherited {
  * sees it, so what it says can be trusted. */
 struct spawn_group;
 
-/* Reads signal mask, SIGPIPE and RLIMIT_NOFILE of this process. Call before changing them. */
+/* Reads signal mask, SIGPIPE, SIGCHLD and RLIMIT_NOFILE of this process. Call before changing them. */
 void spawn_inherited_read(struct spawn_inherited *inherited);
 
-/* Many workers mean many descriptors here (a pidfd and two pipes each): raises the soft limit as far as n workers
- * need. -EMFILE: the hard limit is too low. */
-MUST_CHECK int spawn_reserve_descriptors(unsigned n, struct err *err);
+/* Many workers mean many descriptors here (a pidfd, two pipes and `files` log files each): raises the soft limit as
+ * far as n workers need, and by one more for each where the hard limit allows it. -EMFILE: the hard limit is too low. */
+MUST_CHECK int spawn_reserve_descriptors(unsigned n, unsigned files, struct err *err);
+
+/* Whether the limit, as it is now, leaves room for `more` descriptors a worker beside those. */
+bool spawn_may_open(unsigned n, unsigned more);
 
 MUST_CHECK int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err);
 
@@ -50,6 +54,7 @@ struct spawn_request {
     char *const *envp;
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
+    bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
     int cgroup_fd;  /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
     const struct spawn_inherited *inherited;
 };

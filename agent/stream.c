@@ -3,6 +3,8 @@
  * is over. */
 #include "stream.h"
 
+#include "pipe.h"
+
 #include <string.h>
 
 #define READS_PER_WAKE 4 /* of a stream that fills every chunk, before the others' turn */
@@ -10,28 +12,51 @@
 
 /* ---- what is held back ---- */
 
-static void hold(struct stream *s, const char *data, size_t n)
+/* Makes room for n more bytes behind what is held. */
+static bool make_room(struct stream *s, size_t n)
 {
-    if (n == 0)
-        return;
     if (s->held_at) {
         memmove(s->held, s->held + s->held_at, s->n_held);
         s->held_at = 0;
     }
-    if (s->n_held + n > s->held_bytes) {
-        size_t bytes = s->held_bytes ? s->held_bytes : 256;
-        while (bytes < s->n_held + n)
-            bytes *= 2;
-        char *grown = realloc(s->held, bytes);
-        if (!grown) {
-            s->set->dropped += n;
-            return;
-        }
-        s->held = grown;
-        s->held_bytes = bytes;
+    if (s->n_held + n <= s->held_bytes)
+        return true;
+    size_t bytes = s->held_bytes ? s->held_bytes : 256;
+    while (bytes < s->n_held + n)
+        bytes *= 2;
+    char *grown = realloc(s->held, bytes);
+    if (!grown)
+        return false;
+    s->held = grown;
+    s->held_bytes = bytes;
+    return true;
+}
+
+static void hold(struct stream *s, const char *data, size_t n)
+{
+    if (n == 0)
+        return;
+    if (!make_room(s, n)) {
+        s->set->dropped += n;
+        return;
     }
     memcpy(s->held + s->n_held, data, n);
     s->n_held += n;
+}
+
+/* The rest of a line that was cut begins a line on the outlet. Returns the bytes that are held more. */
+static size_t repeat_prefix(struct stream *s)
+{
+    size_t n = s->route.prefix.n;
+    if (!s->cut)
+        return 0;
+    s->cut = false;
+    if (!make_room(s, n))
+        return 0;
+    memmove(s->held + n, s->held, s->n_held);
+    memcpy(s->held, s->route.prefix.text, n);
+    s->n_held += n;
+    return n;
 }
 
 static void unhold(struct stream *s, size_t n)
@@ -83,8 +108,10 @@ static struct stream *leave_line(struct sink *k)
 
 void sink_disown(struct sink *k)
 {
-    if (k->owner)
+    if (k->owner) {
         k->owner->overlong = k->owner->has_cr = false;
+        k->owner->cut = k->open_line && k->owner->route.prefix.n;
+    }
     k->owner = NULL;
 }
 
@@ -113,9 +140,36 @@ static void on_poll_closed(uv_handle_t *handle)
     free_if_over(s);
 }
 
+static void on_match(void *user, const char *line, size_t n)
+{
+    const struct relay_route *route = user;
+    logfile_write(route->matches, route->prefix.text, route->prefix.n);
+    logfile_write(route->matches, line, n);
+    logfile_write(route->matches, "\n", 1);
+}
+
+/* To the log files: at once, in the order of reading. */
+static void keep(struct stream *s, const char *data, size_t n)
+{
+    if (s->route.file)
+        logfile_write(s->route.file, data, n);
+    if (s->route.matches)
+        sieve_add(&s->sieve, s->route.needles, data, n, on_match, &s->route);
+}
+
+static void close_files(struct stream *s)
+{
+    if (s->route.matches)
+        sieve_finish(&s->sieve, s->route.needles, on_match, &s->route);
+    logfile_close(s->route.file);
+    logfile_close(s->route.matches);
+    s->route.file = s->route.matches = NULL;
+}
+
 /* No more will be read; what is held goes out in its turn. */
 static void stream_end(struct stream *s)
 {
+    close_files(s);
     uv_close((uv_handle_t *)&s->poll, on_poll_closed);
     close_fd(&s->fd);
     s->polling = false;
@@ -125,11 +179,16 @@ static void stream_end(struct stream *s)
         line_up(s);
 }
 
-/* Reads a chunk. 0: nothing there now, or the stream is at its end. */
+static bool file_full(const struct stream *s)
+{
+    return s->route.file && !s->draining && logfile_full(s->route.file);
+}
+
+/* Reads a chunk. 0: nothing there now, no room for it, or the stream is at its end. */
 static size_t stream_read(struct stream *s)
 {
     size_t room = RELAY_LINE_MAX - (s->n_held < RELAY_LINE_MAX ? s->n_held : RELAY_LINE_MAX);
-    if (s->fd < 0 || room == 0)
+    if (s->fd < 0 || room == 0 || file_full(s))
         return 0;
     ssize_t n;
     do
@@ -141,8 +200,31 @@ static size_t stream_read(struct stream *s)
         stream_end(s);
         return 0;
     }
+    if ((size_t)n >= PIPE_USUAL_BYTES && !s->widened) {
+        s->widened = true;
+        pipe_widen(s->fd);
+    }
     s->set->on_data(s, s->set->chunk, (size_t)n);
+    keep(s, s->set->chunk, (size_t)n);
     return (size_t)n;
+}
+
+/* Hands the chunk on, as the outlet shall get it. */
+static void pass(struct stream *s, size_t n,
+                 void (*to)(struct stream *s, const char *data, size_t n))
+{
+    const char *data = s->set->chunk;
+    if (s->route.hidden)
+        return;
+    if (!s->route.prefix.n) {
+        to(s, data, n);
+        return;
+    }
+    while (n) {
+        size_t made = prefix_lines(&s->route.prefix, &s->mid_line, &data, &n, s->set->prefixed,
+                                   STREAM_PREFIXED_BYTES);
+        to(s, s->set->prefixed, made);
+    }
 }
 
 /* ---- writing ---- */
@@ -192,16 +274,16 @@ static void note_written(struct stream *s, const struct iovec parts[2], size_t w
 }
 
 /* Writes the first from_held bytes of what is held, then fresh data; returns how much of the
- * fresh is done with. Prefixes and log files, once there are any, belong here: every line passes
- * in its order. */
-static size_t stream_write(struct stream *s, size_t from_held, char *fresh, size_t from_fresh)
+ * fresh is done with. */
+static size_t stream_write(struct stream *s, size_t from_held, const char *fresh, size_t from_fresh)
 {
     struct sink *k = s->sink;
     bool end_line = k->open_line && k->owner != s;
+    from_held += repeat_prefix(s);
     struct iovec iov[3] = {
         {.iov_base = (char *)"\n", .iov_len = end_line},
         {.iov_base = s->held ? s->held + s->held_at : NULL, .iov_len = from_held},
-        {.iov_base = fresh, .iov_len = from_fresh},
+        {.iov_base = (char *)fresh, .iov_len = from_fresh},
     };
     size_t written = outlet_write(&k->outlet, iov, 3);
     if (end_line && written) {
@@ -229,9 +311,13 @@ static size_t stream_write(struct stream *s, size_t from_held, char *fresh, size
     return fresh_done;
 }
 
-/* Fresh data of the stream whose turn it is. */
-static void feed(struct stream *s, char *data, size_t n)
+/* Fresh data of the stream whose turn it is, or was until a moment ago. */
+static void feed(struct stream *s, const char *data, size_t n)
 {
+    if (s->in_line) {
+        hold(s, data, n);
+        return;
+    }
     size_t due = due_in(s, data, n);
     if (due == 0 && s->n_held + n >= RELAY_LINE_MAX) {
         s->overlong = true;
@@ -258,7 +344,7 @@ static void on_readable(uv_poll_t *poll, int status, int events);
 /* Makes polling match the state; last thing that is done to a stream, which may be freed here. */
 static void stream_settle(struct stream *s)
 {
-    bool reading = s->fd >= 0 && !s->in_line && !s->set->closing;
+    bool reading = s->fd >= 0 && !s->in_line && !s->set->closing && !file_full(s);
     if (reading != s->polling && s->fd >= 0) {
         if (reading)
             uv_poll_start(&s->poll, UV_READABLE, on_readable);
@@ -281,7 +367,7 @@ static void take_turn(struct stream *s)
     size_t n = s->set->flushing ? 0 : stream_read(s);
     if (n) {
         s->impatient = false;
-        feed(s, s->set->chunk, n);
+        pass(s, n, feed);
     } else if (s->impatient && s->fd >= 0 && s->n_held) {
         stream_write(s, s->n_held, NULL, 0);
     }
@@ -323,13 +409,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct stream *s = CONTAINER_OF(poll, struct stream, poll);
     struct sink *k = s->sink;
     for (unsigned i = 0; i < READS_PER_WAKE && s->fd >= 0; i++) {
-        if (!is_its_turn(s)) {
+        if (!s->route.hidden && !is_its_turn(s)) {
             line_up(s);
             break;
         }
         size_t n = stream_read(s);
         if (n)
-            feed(s, s->set->chunk, n);
+            pass(s, n, feed);
         if (n < RELAY_CHUNK_BYTES)
             break;
     }
@@ -354,9 +440,15 @@ static size_t orphaned_bytes(const struct stream_set *set)
 
 void stream_drain(struct stream *s)
 {
-    size_t n;
-    while (orphaned_bytes(s->set) + s->n_held < ORPHANED_MAX && (n = stream_read(s)) > 0)
-        hold(s, s->set->chunk, n);
+    size_t n, total = 0;
+    s->draining = true;
+    while (total < ORPHANED_MAX && (n = stream_read(s)) > 0) {
+        total += n;
+        if (orphaned_bytes(s->set) + s->n_held < ORPHANED_MAX)
+            pass(s, n, hold);
+        else if (!s->route.hidden)
+            s->set->dropped += n;
+    }
     if (s->fd >= 0)
         stream_end(s);
     stream_settle(s);
@@ -383,7 +475,7 @@ void sink_drop(struct sink *k)
 /* ---- beginnings ---- */
 
 int stream_create(struct stream **ret, struct stream_set *set, struct sink *sink, unsigned rank,
-                  enum relay_stream_kind kind, int fd)
+                  enum relay_stream_kind kind, int fd, const struct relay_route *route)
 {
     AUTO_FD mine = fd;
     struct stream *s = calloc(1, sizeof *s);
@@ -399,6 +491,9 @@ int stream_create(struct stream **ret, struct stream_set *set, struct sink *sink
     s->rank = rank;
     s->kind = kind;
     s->fd = take_fd(&mine);
+    s->route = *route;
+    logfile_ref(s->route.file);
+    logfile_ref(s->route.matches);
     s->next = set->first;
     if (s->next)
         s->next->prev = s;
@@ -412,6 +507,11 @@ void stream_lose_patience(struct stream *s)
 {
     s->impatient = true;
     line_up(s);
+    stream_settle(s);
+}
+
+void stream_resume(struct stream *s)
+{
     stream_settle(s);
 }
 

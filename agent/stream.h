@@ -9,6 +9,9 @@
 #include "outlet.h"
 #include "relay.h"
 
+#define STREAM_PREFIXED_BYTES                                                                      \
+    (2 * RELAY_CHUNK_BYTES) /* lines with their prefixes, a turn at a time */
+
 /* What all streams and sinks of a relay share. */
 struct stream_set {
     struct alarm alarm;
@@ -17,6 +20,7 @@ struct stream_set {
     bool flushing;    /* the loop has ended: no more reading, unfinished lines go out as well */
     bool closing;
     char *chunk;                                                   /* RELAY_CHUNK_BYTES */
+    char *prefixed;                                                /* STREAM_PREFIXED_BYTES */
     void (*on_data)(struct stream *s, const char *data, size_t n); /* every byte that was read */
     void (*on_end)(struct stream *s);                              /* nothing more will be read */
     void (*on_freed)(struct stream_set *set);                      /* a stream's memory is gone */
@@ -32,8 +36,14 @@ struct stream {
     enum relay_stream_kind kind;
     int fd; /* -1: at its end; what is held is still to be written */
     uv_poll_t poll;
+    struct relay_route route;
+    struct sieve sieve;
     bool polling, poll_closed;
+    bool draining; /* its worker is gone: what it wrote is taken, room or not */
     bool in_line;
+    bool widened;   /* was full once; see pipe_widen() */
+    bool mid_line;  /* what was read ends inside a line; for the prefix */
+    bool cut;       /* its line was cut on the outlet: the rest needs the prefix again */
     bool impatient; /* silent for RELAY_IDLE_MS: the unfinished line is to be shown */
     bool overlong;  /* owns the sink with a line longer than RELAY_LINE_MAX */
     bool has_cr;    /* owns the sink with a line that holds a \r */
@@ -57,7 +67,11 @@ struct sink {
 
 /* Starts reading; fd: taken, also on failure. */
 MUST_CHECK int stream_create(struct stream **ret, struct stream_set *set, struct sink *sink,
-                             unsigned rank, enum relay_stream_kind kind, int fd);
+                             unsigned rank, enum relay_stream_kind kind, int fd,
+                             const struct relay_route *route);
+
+/* Its log file may have room again. */
+void stream_resume(struct stream *s);
 
 /* After its idle deadline: asks for a turn that shows the unfinished line. */
 void stream_lose_patience(struct stream *s);

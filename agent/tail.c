@@ -39,8 +39,11 @@ void tail_add(struct tail *t, const char *data, size_t n)
 
 const char *tail_text(const struct tail *t, size_t *ret_n)
 {
+    *ret_n = 0;
+    if (!t->bytes)
+        return "";
     size_t n = t->n < TAIL_BYTES ? t->n : TAIL_BYTES;
-    const char *text = t->bytes ? t->bytes + t->n - n : "";
+    const char *text = t->bytes + t->n - n;
     bool mid_line = t->n > n && text[-1] != '\n';
     const char *newline = mid_line ? memchr(text, '\n', n) : NULL;
     if (newline && newline + 1 < text + n) {

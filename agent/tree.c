@@ -182,6 +182,13 @@ void tree_name(pid_t pid, char name[16])
             *c = '?';
 }
 
+void tree_describe(pid_t pid, char *text, size_t size)
+{
+    char name[16];
+    tree_name(pid, name);
+    snprintf(text, size, "%s (pid %d)", name, (int)pid);
+}
+
 static bool any_child(void)
 {
     siginfo_t info = {0};

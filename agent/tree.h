@@ -25,6 +25,9 @@ pid_t tree_first_child(void);
 /* Name (comm) of a process for a message, "?" if it is gone. Control characters are replaced. */
 void tree_name(pid_t pid, char name[16]);
 
+/* "name (pid 12)". */
+void tree_describe(pid_t pid, char *text, size_t size);
+
 /* Kills and reaps everything below this process until nothing is left or `ms` have passed; for the
  * guard, after the agent has gone. Returns the number of processes that could not be ended. */
 unsigned tree_end_all(unsigned ms);

@@ -70,7 +70,7 @@ static bool resolve(const struct gpu_list *list, enum form form, const char *ent
 {
     *ret_index = -1;
     if (form == FORM_MIG)
-        return true;
+        return list->n > 0; /* which instances there are is not told without NVML */
     if (form == FORM_INDEX) {
         const char *digits = entry + strspn(entry, "0");
         unsigned long index = strlen(digits) > 4 ? GPU_MAX : strtoul(entry, NULL, 10);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the table of settings, its parsers and the look-ups over it. Must never know who asks: no
- * argv, no getenv, no file, nothing printed. All text is untrusted. */
+/* Owns the table of settings and most of its parsers (those of output.h are apart, and so is finding a
+ * row by its name: names.c). Must never know who asks: no argv, no getenv, no file, nothing printed.
+ * All text is untrusted. */
 #include "fields.h"
 
 #include "../proto/board.h"
+#include "output.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -14,7 +16,6 @@
 #define MS_PER_M (60 * MS_PER_S)
 #define MS_PER_H (60 * MS_PER_M)
 #define TIME_MAX_MS (1000ll * MS_PER_H) /* the board keeps milliseconds in 32 bits */
-#define NAME_MAX_BYTES 64               /* longer words are no option of ours */
 #define TEXT_MAX_BYTES 63               /* run id (BOARD_RUN_ID_BYTES with its NUL) and role */
 #define HOST_MAX_BYTES 253              /* longest name that DNS knows */
 
@@ -37,11 +38,12 @@ const char *field_quote(const char *text, size_t n, char buf[FIELD_QUOTE_BYTES])
         else
             snprintf(piece, sizeof piece, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
         if (used + strlen(piece) > limit) {
-            strcpy(buf + used, DOTS);
+            memcpy(buf + used, DOTS, sizeof DOTS);
             return buf;
         }
-        strcpy(buf + used, piece);
-        used += strlen(piece);
+        size_t piece_n = strlen(piece);
+        memcpy(buf + used, piece, piece_n);
+        used += piece_n;
     }
     buf[used] = '\0';
     return buf;
@@ -318,6 +320,8 @@ static int parse_role(const struct field *field, const char *text, void *into, s
 static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
 static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
+static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
+static const char *const STDIN_WORDS[] = {"none", "all", NULL};
 static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
 static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
@@ -332,6 +336,7 @@ const char *const FIELD_GROUPS[GROUPS_N] = {
     [GROUP_GPUS] = "GPUs",
     [GROUP_RENDEZVOUS] = "Rendezvous",
     [GROUP_FAILURES] = "Failures and the end",
+    [GROUP_OUTPUT] = "Output and log files",
     [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
 };
 
@@ -379,11 +384,52 @@ const struct field FIELDS[] = {
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
      .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
+    {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
+     AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .help = "A worker that gives no sign of life for so long hangs, and the job is ended with a "
+             "report of where; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
+             "(sd_notify), or, for a worker that gives neither, its output."},
     {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
      .help = "worker: exit with the code of the first worker that failed; torchrun: with 1 "
              "whatever failed."},
 
+    {.name = "log-dir", .pet = "PET_LOG_DIR", .arg = "DIR", .group = GROUP_OUTPUT, AT(log_dir),
+     .parse = output_parse_text,
+     .help = "Where log files go: DIR/<run id>_<random>/attempt_<n>/<rank>/stdout.log and "
+             "stderr.log. /dev/null: no log files."},
+    {.name = "redirects", .letter = 'r', .pet = "PET_REDIRECTS", .arg = "MAP", .def = "0",
+     .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .choices = MAP_WORDS,
+     .help = "Streams that go to log files instead of the console: 1 stdout, 2 stderr, 3 both, for "
+             "all ranks or, as 0:3,10:1, for some. Without --log-dir in a new directory below "
+             "TMPDIR."},
+    {.name = "tee", .letter = 't', .pet = "PET_TEE", .arg = "MAP", .def = "0",
+     .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .choices = MAP_WORDS,
+     .help = "Streams that go to log files and to the console, there each line with a prefix such "
+             "as [default0]: or as TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE makes it of ${role_name}, "
+             "${local_rank} and ${rank}."},
+    {.name = "local-ranks-filter", .pet = "PET_LOCAL_RANKS_FILTER", .arg = "RANKS",
+     .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list,
+     .help = "Ranks whose output the console shows, such as 0,2; all when it is not given."},
+    {.name = "duplicate-stdout-filters", .pet = "PET_DUPLICATE_STDOUT_FILTERS", .arg = "TEXTS",
+     .group = GROUP_OUTPUT, AT(stdout_filters), .parse = output_parse_text,
+     .help = "Lines on stdout of ranks with --tee that hold one of these texts go to "
+             "attempt_<n>/filtered_stdout.log as well. Commas part texts; two commas are one in a "
+             "text."},
+    {.name = "duplicate-stderr-filters", .pet = "PET_DUPLICATE_STDERR_FILTERS", .arg = "TEXTS",
+     .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text,
+     .help = "The same for stderr and filtered_stderr.log."},
+    {.name = "log-rotate-size", .arg = "BYTES", .def = "0", .group = GROUP_OUTPUT,
+     AT(rotate_bytes), .parse = output_parse_size,
+     .help = "A log file that would become larger than this is renamed to stdout.log.1 and so on, "
+             "and a new one begun; such as 64K, 10M or 2G. 0: never."},
+    {.name = "log-rotate-keep", .arg = "N", .def = "5", .group = GROUP_OUTPUT, AT(rotate_keep),
+     .parse = parse_u32, .min = 1, .max = 1000,
+     .help = "How many renamed log files are kept of each."},
+    {.name = "stdin", .arg = "none|RANK|all", .group = GROUP_OUTPUT, AT(stdin_mode),
+     .parse = output_parse_stdin, .choices = STDIN_WORDS,
+     .help = "Who gets the launcher's stdin: nobody, one rank or all. A single worker gets it by "
+             "default, several do not."},
     {.name = "cgroup", .arg = "auto|off", .def = "auto", .group = GROUP_FAILURES, AT(cgroup),
      .parse = parse_choice, .choices = CGROUP_WORDS,
      .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "
@@ -418,125 +464,7 @@ const size_t FIELDS_N = ARRAY_LEN(FIELDS);
 
 static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
 
-/* ---- look-ups ---- */
-
-static char fold(char c)
-{
-    return c == '_' ? '-' : c;
-}
-
-static bool same_name(const char *a, size_t a_n, const char *b, size_t b_n)
-{
-    size_t i = 0;
-    while (i < a_n && i < b_n && fold(a[i]) == fold(b[i]))
-        i++;
-    return i == a_n && i == b_n;
-}
-
-/* Calls `judge` for the row's name and each alias until it returns true. */
-static bool any_name(const struct field *field,
-                     bool (*judge)(const char *known, size_t known_n, void *with), void *with)
-{
-    if (judge(field->name, strlen(field->name), with))
-        return true;
-    for (const char *p = field->aliases; p && *p; p += strspn(p, " ")) {
-        size_t n = strcspn(p, " ");
-        if (judge(p, n, with))
-            return true;
-        p += n;
-    }
-    return false;
-}
-
-struct wanted {
-    const char *name;
-    size_t n;
-    size_t best; /* smallest edit distance so far */
-};
-
-static bool judge_same(const char *known, size_t known_n, void *with)
-{
-    const struct wanted *wanted = with;
-    return same_name(known, known_n, wanted->name, wanted->n);
-}
-
-static bool judge_prefix(const char *known, size_t known_n, void *with)
-{
-    const struct wanted *wanted = with;
-    return wanted->n <= known_n && same_name(known, wanted->n, wanted->name, wanted->n);
-}
-
-/* Levenshtein, one row at a time. Both at most NAME_MAX_BYTES. */
-static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n)
-{
-    size_t row[NAME_MAX_BYTES + 1];
-    for (size_t j = 0; j <= b_n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_n; j++) {
-            size_t cost = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
-            diagonal = row[j];
-            if (row[j] + 1 < cost)
-                cost = row[j] + 1;
-            if (row[j - 1] + 1 < cost)
-                cost = row[j - 1] + 1;
-            row[j] = cost;
-        }
-    }
-    return row[b_n];
-}
-
-static bool judge_nearer(const char *known, size_t known_n, void *with)
-{
-    struct wanted *wanted = with;
-    if (known_n > NAME_MAX_BYTES)
-        return false;
-    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
-    if (distance < wanted->best)
-        wanted->best = distance;
-    return false; /* a later name may be nearer still */
-}
-
-const struct field *field_find(const char *name, size_t n)
-{
-    struct wanted wanted = {.name = name, .n = n};
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        if (any_name(&FIELDS[i], judge_same, &wanted))
-            return &FIELDS[i];
-    }
-    return NULL;
-}
-
-const struct field *field_find_letter(char letter)
-{
-    for (size_t i = 0; letter && i < FIELDS_N; i++) {
-        if (FIELDS[i].letter == letter)
-            return &FIELDS[i];
-    }
-    return NULL;
-}
-
-const char *field_nearest(const char *name, size_t n)
-{
-    if (n < 2 || n > NAME_MAX_BYTES)
-        return NULL;
-    size_t limit = n < 9 ? n / 3 : 3;
-    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        if (any_name(&FIELDS[i], judge_prefix, &wanted))
-            return FIELDS[i].name;
-    }
-    const char *nearest = NULL;
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        size_t before = wanted.best;
-        any_name(&FIELDS[i], judge_nearer, &wanted);
-        if (wanted.best < before)
-            nearest = FIELDS[i].name;
-    }
-    return nearest;
-}
+/* ---- values ---- */
 
 const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
 {

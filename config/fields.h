@@ -13,6 +13,7 @@ enum field_group {
     GROUP_GPUS,
     GROUP_RENDEZVOUS,
     GROUP_FAILURES,
+    GROUP_OUTPUT,
     GROUP_TORCHRUN, /* checked and then without effect: these rows land nowhere */
     GROUPS_N
 };

@@ -33,6 +33,9 @@ void spec_finish(struct job_spec *spec)
     free(spec->master_addr);
     free(spec->run_id);
     free(spec->role);
+    free(spec->log_dir);
+    free(spec->stdout_filters);
+    free(spec->stderr_filters);
     memset(spec, 0, sizeof *spec);
 }
 

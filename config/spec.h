@@ -5,6 +5,7 @@
 #define LAUNCH_CONFIG_SPEC_H
 
 #include "../proto/err.h"
+#include "rankmap.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +33,15 @@ enum exit_code_style {
     EXIT_STYLES_N
 };
 
+/* --stdin */
+enum stdin_mode {
+    STDIN_DEFAULT, /* a single worker gets ours, several get none */
+    STDIN_NONE,
+    STDIN_ALL,
+    STDIN_RANK, /* stdin_rank gets it */
+    STDIN_MODES_N
+};
+
 /* --cgroup */
 enum cgroup_mode {
     CGROUP_AUTO, /* the workers get a cgroup v2 leaf of their own where that is possible */
@@ -47,14 +57,25 @@ struct job_spec {
     uint32_t max_restarts;
     uint64_t rendezvous_timeout_ms; /* 0: none; fits 32 bits */
     uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
+    uint64_t hang_timeout_ms;       /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
     enum exit_code_style exit_code;
     enum cgroup_mode cgroup;
-    uint16_t master_port; /* 0: any free one, fresh for every attempt */
+    uint16_t master_port;          /* 0: any free one, fresh for every attempt */
+    struct rankmap redirects, tee; /* RANKMAP_STDOUT and RANKMAP_STDERR */
+    struct rankmap shown_ranks;    /* on the console; no rank listed: all */
+    uint64_t rotate_bytes;         /* 0: never */
+    uint32_t rotate_keep;
+    enum stdin_mode stdin_mode;
+    uint32_t stdin_rank; /* only with STDIN_RANK */
+
     char *master_addr;    /* owned; a host name or an address */
     char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */
     char *role;           /* owned; 1 to 63 printable ASCII characters */
+    char *log_dir;        /* owned; as given; NULL: none */
+    char *stdout_filters; /* owned; as given; NULL: none */
+    char *stderr_filters; /* owned; likewise */
 
     /* Rows of the table that somebody set; false: still the default. Kept by field_set(). */
     bool given[SPEC_FIELDS_MAX];

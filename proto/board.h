@@ -31,7 +31,8 @@
 #define BOARD_CHUNK_BYTES (256u * 1024u)
 #define BOARD_DATA_BYTES (4ull * BOARD_CHUNK_BYTES)
 
-#define BOARD_FLAG_SHARE_GPUS 1u /* several ranks on one GPU on purpose (--share-gpus) */
+#define BOARD_JOIN_CATCHES_STOP 1u /* ends by itself on LAUNCH_STOP: no SIGTERM, please */
+#define BOARD_FLAG_SHARE_GPUS 1u   /* several ranks on one GPU on purpose (--share-gpus) */
 
 struct board_head {
     /* Written by the agent before the first worker exists; constant afterwards. */
@@ -67,7 +68,8 @@ struct board_head {
     uint8_t id[BOARD_ID_BYTES];
 };
 
-/* What a rank is about to do in a host collective; peers compare it with their own. */
+/* What a rank is about to do in a host collective: at the head of each half of its data area, where
+ * peers compare it with their own. */
 struct board_call {
     _Atomic uint32_t seq; /* number of the collective in this generation, stored last */
     uint32_t op;          /* enum of worker/collective.c */
@@ -88,7 +90,7 @@ struct board_slot {
     _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
     _Atomic uint32_t generation;                 /* generation that `stage` belongs to */
     _Atomic int32_t pid;
-    uint32_t join_flags; /* LAUNCH_JOIN_*: what the job consents to */
+    _Atomic uint32_t join_flags; /* BOARD_JOIN_*: what the job consents to */
 
     /* Robust, process-shared; initialised by the agent, held by the worker's main thread from
      * launch_join() on, so that the kernel tells of a death before it tears the memory down. */
@@ -97,13 +99,12 @@ struct board_slot {
     /* Written by the worker: progress. */
     _Alignas(CACHE_LINE) _Atomic uint64_t step;
     _Atomic uint64_t heartbeat;
-    _Atomic uint64_t entered;    /* device collectives entered */
-    _Atomic uint64_t finished;   /* device collectives known to be finished */
+    _Atomic uint64_t entered;    /* collectives entered, of this process's life */
+    _Atomic uint64_t finished;   /* collectives known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
     _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */
-    _Alignas(CACHE_LINE) struct board_call call;
 
     /* Written by the worker: last error, for the failure report. Not trusted to be terminated. */
     _Alignas(CACHE_LINE) _Atomic uint32_t error_bytes; /* stored last, with release */

@@ -11,6 +11,11 @@
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
 #define ENV_SYSROOT "LAUNCH_SYSROOT"        /* put before every /proc, /sys and /dev path */
 
+/* sd_notify's, with --hang-timeout. */
+#define ENV_NOTIFY_SOCKET "NOTIFY_SOCKET" /* where to send WATCHDOG=1 */
+#define ENV_WATCHDOG_USEC "WATCHDOG_USEC" /* --hang-timeout; send at half of it */
+#define ENV_WATCHDOG_PID "WATCHDOG_PID"   /* removed: not the worker's */
+
 /* torchrun's, read by PyTorch and by frameworks on top of it. */
 #define ENV_RANK "RANK"
 #define ENV_LOCAL_RANK "LOCAL_RANK"
@@ -28,6 +33,7 @@
 #define ENV_RUN_ID "TORCHELASTIC_RUN_ID"
 #define ENV_USE_AGENT_STORE "TORCHELASTIC_USE_AGENT_STORE" /* removed: rank 0 hosts the store */
 #define ENV_ERROR_FILE "TORCHELASTIC_ERROR_FILE"
+#define ENV_LINE_PREFIX "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE" /* read by the agent */
 #define ENV_SIGNALS_TO_HANDLE "TORCHELASTIC_SIGNALS_TO_HANDLE"
 #define ENV_NCCL_ASYNC "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 #define ENV_OMP "OMP_NUM_THREADS"

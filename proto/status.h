@@ -4,8 +4,9 @@
 #ifndef LAUNCH_PROTO_STATUS_H
 #define LAUNCH_PROTO_STATUS_H
 
-/* How far a worker has come; written by the worker into its slot. Only ever grows within a
- * generation. STAGE_NONE also stands for every program that never heard of liblaunch. */
+/* How far a worker has come; written by the worker into its slot. It goes back from COMM_INIT to
+ * RUNNING, else it only grows within a generation. STAGE_NONE also stands for every program that
+ * never heard of liblaunch. */
 #define STAGE_LIST(X)                                                                              \
     X(0, NONE, "has not called launch_join()")                                                     \
     X(1, JOINED, "joined, waits for the others")                                                   \
@@ -21,12 +22,14 @@
     X(2, SIGNAL, "was killed by a signal")                                                         \
     X(3, SPAWN, "could not be started")                                                            \
     X(4, RENDEZVOUS, "never came to the rendezvous")                                               \
-    X(5, STOPPED, "was stopped by the launcher")
+    X(5, STOPPED, "was stopped by the launcher")                                                   \
+    X(6, HANG, "gave no sign of life")
 
 /* Exit codes that the launcher gives itself; all others are the first failing worker's own. */
 #define EXIT_CODE_LIST(X)                                                                          \
     X(0, OK, "every worker ended with 0")                                                          \
     X(2, USAGE, "wrong flag, variable or value; nothing was started")                              \
+    X(123, HANG, "a rank showed no sign of life (--hang-timeout)")                                 \
     X(124, DEADLINE, "a deadline passed")                                                          \
     X(125, OURS, "the launcher itself failed")                                                     \
     X(126, NOT_EXECUTABLE, "the program can't be executed")                                        \

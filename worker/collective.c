@@ -80,6 +80,13 @@ void collective_reset(struct launch *l)
         atomic_store_explicit(&l->slot->arrive[k], 0, memory_order_relaxed);
 }
 
+/* The slot's counters have one writer, us. */
+static void count(_Atomic uint64_t *counter)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + 1, memory_order_relaxed);
+}
+
 /* ---- the barrier ---- */
 
 static void arrive(struct launch *l, unsigned round)
@@ -93,12 +100,22 @@ static void arrive(struct launch *l, unsigned round)
  * First look without announcing anything; when that was in vain, announce, so that the peer
  * wakes us. Both go through the same word: either the peer's exchange sees the bit, or our
  * setting it fails. */
-static int await_arrival(struct launch *l, _Atomic uint32_t *word)
+static int await_arrival(struct launch *l, uint32_t peer, unsigned round)
 {
+    const struct board_slot *slot = board_slot(&l->board, peer);
+    _Atomic uint32_t *word = &board_slot(&l->board, peer)->arrive[round];
     for (bool looked = l->spin_ns == 0;;) {
+        /* The stage first: whoever leaves has stored all its arrivals before. */
+        bool left = atomic_load_explicit(&slot->stage, memory_order_acquire) == STAGE_LEFT;
         uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
         if ((int32_t)((seen & ~SLEEPER) - l->barriers) >= 0)
             return LAUNCH_OK;
+        if (left) {
+            int verdict = worker_verdict(l); /* which may be why it left */
+            return verdict ? verdict
+                           : launch_fail(l, LAUNCH_FAILED,
+                                         "rank %u has left; a collective needs every rank", peer);
+        }
         uint64_t deadline = CLOCK_NEVER;
         if (!looked) {
             looked = true;
@@ -124,7 +141,7 @@ static int pass_barrier(struct launch *l)
     for (uint32_t distance = 1; distance < l->world_size; distance *= 2, round++) {
         uint32_t behind = (l->rank + l->world_size - distance) % l->world_size;
         arrive(l, round);
-        int rc = await_arrival(l, &board_slot(&l->board, behind)->arrive[round]);
+        int rc = await_arrival(l, behind, round);
         if (rc)
             return rc;
     }
@@ -155,9 +172,9 @@ static int disagree(struct launch *l, const struct board_call *ours, uint32_t pe
     describe(a, sizeof a, ours);
     describe(b, sizeof b, theirs);
     l->disagreed = true;
-    return launch_device_fail(l, LAUNCH_INVALID,
-                              "collectives differ: rank %u called %s, rank %u called %s", l->rank,
-                              a, peer, b);
+    return launch_fail(l, LAUNCH_INVALID,
+                       "collectives differ: rank %u called %s, rank %u called %s", l->rank, a, peer,
+                       b);
 }
 
 /* Volatile: what is compared is what is printed, whatever the peer writes meanwhile. */
@@ -201,6 +218,7 @@ static int exchange(struct launch *l, const struct board_call *call)
     mine->reduce = call->reduce;
     mine->root = call->root;
     mine->bytes = call->bytes;
+    count(&l->slot->heartbeat); /* a long collective is many exchanges */
     int rc = pass_barrier(l);
     return rc ? rc : compare_calls(l, call);
 }
@@ -208,14 +226,22 @@ static int exchange(struct launch *l, const struct board_call *call)
 /* Heads every collective, after its arguments were checked. */
 static int enter(struct launch *l)
 {
+    count(&l->slot->entered);
     if (l->disagreed)
         return LAUNCH_INVALID; /* with the text of that time */
     return worker_verdict(l);
 }
 
+/* Ends every collective that did not fail. */
+static int finish(struct launch *l)
+{
+    count(&l->slot->finished);
+    return LAUNCH_OK;
+}
+
 static int bad_argument(struct launch *l, const char *text)
 {
-    return launch_device_fail(l, LAUNCH_INVALID, "%s", text);
+    return launch_fail(l, LAUNCH_INVALID, "%s", text);
 }
 
 /* ---- the collectives ---- */
@@ -224,23 +250,28 @@ int launch_barrier(struct launch *l)
 {
     struct board_call call = {.op = CALL_BARRIER};
     int rc = enter(l);
-    if (rc || l->world_size == 1)
+    if (rc)
         return rc;
+    if (l->world_size == 1)
+        return finish(l);
     next_half(l);
-    return exchange(l, &call);
+    rc = exchange(l, &call);
+    return rc ? rc : finish(l);
 }
 
 int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
 {
     if (root < 0 || (uint32_t)root >= l->world_size)
-        return launch_device_fail(l, LAUNCH_INVALID, "launch_broadcast: root %d of %u ranks", root,
-                                  l->world_size);
+        return launch_fail(l, LAUNCH_INVALID, "launch_broadcast: root %d of %u ranks", root,
+                           l->world_size);
     if (!data && bytes)
         return bad_argument(l, "launch_broadcast: data is NULL");
     struct board_call call = {.op = CALL_BROADCAST, .root = (uint32_t)root, .bytes = bytes};
     int rc = enter(l);
-    if (rc || l->world_size == 1)
+    if (rc)
         return rc;
+    if (l->world_size == 1)
+        return finish(l);
 
     bool sends = l->rank == call.root;
     size_t done = 0, n;
@@ -257,7 +288,7 @@ int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
             copy(piece, half_of(l, call.root)->input, n);
         done += n;
     } while (done < bytes);
-    return LAUNCH_OK;
+    return finish(l);
 }
 
 int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_each)
@@ -273,7 +304,7 @@ int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_
         return rc;
     if (l->world_size == 1) {
         copy(out, in, bytes_each);
-        return LAUNCH_OK;
+        return finish(l);
     }
 
     size_t done = 0, n;
@@ -287,7 +318,7 @@ int launch_all_gather(struct launch *l, const void *in, void *out, size_t bytes_
             copy((unsigned char *)out + r * bytes_each + done, half_of(l, r)->input, n);
         done += n;
     } while (done < bytes_each);
-    return LAUNCH_OK;
+    return finish(l);
 }
 
 /* Bytes [from, from + bytes) of all ranks' inputs, combined in order of rank, into our output. */
@@ -348,7 +379,7 @@ int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
         return rc;
     if (l->world_size == 1) {
         copy(out, in, bytes);
-        return LAUNCH_OK;
+        return finish(l);
     }
 
     size_t done = 0, n;
@@ -364,5 +395,5 @@ int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
             return rc;
         done += n;
     } while (done < bytes);
-    return LAUNCH_OK;
+    return finish(l);
 }

@@ -27,14 +27,7 @@ LAUNCH_API void launch_device_attach(struct launch *l, const struct device_ops *
 LAUNCH_API const struct board *launch_device_board(const struct launch *l);
 LAUNCH_API struct board_slot *launch_device_slot(const struct launch *l);
 
-/* Epoch at the start of this generation, for board_wait(). */
-LAUNCH_API uint32_t launch_device_epoch(const struct launch *l);
-
-/* Rings the agent's bell after a change of stage. */
+/* Stores the stage, and rings the agent's bell for those it acts upon (JOINED, FAILED, LEFT). */
 LAUNCH_API void launch_device_set_stage(struct launch *l, enum stage stage);
-
-/* Records an error text: launch_error(), the slot (for the failure report). Returns `result`. */
-LAUNCH_API int launch_device_fail(struct launch *l, enum launch_result result, const char *format,
-                                  ...) PRINTF_LIKE(3, 4);
 
 #endif

@@ -24,8 +24,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define LAUNCH_API __attribute__((visibility("default")))
+#define LAUNCH_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
 #define LAUNCH_API
+#define LAUNCH_PRINTF(fmt, first)
 #endif
 
 struct launch; /* one membership in a group of workers */
@@ -55,6 +57,11 @@ int launch_main(struct launch *l, int argc, char **argv);
  * joined as this rank. LAUNCH_STOP. LAUNCH_FAILED: no shared memory. */
 LAUNCH_API int launch_join(struct launch **ret, unsigned flags);
 
+/* For jobs that look at launch_check() or launch_step() often: when the job is asked to end (SIGTERM and
+ * the like to the launcher), this rank gets no signal but LAUNCH_STOP, saves and returns; SIGKILL
+ * follows after --shutdown-timeout. When another rank fails it is ended by SIGTERM as ever. */
+LAUNCH_API void launch_catch_stop(struct launch *l);
+
 /* Leaves the group; frees l and everything asked of it (communicator, stream). NULL is fine.
  * Other ranks may still be running. */
 LAUNCH_API void launch_leave(struct launch *l);
@@ -74,7 +81,7 @@ LAUNCH_API int launch_device(const struct launch *l);
 /* Collectives over host memory, through shared memory. All ranks must make the same calls in the same order
  * with the same sizes, else LAUNCH_INVALID on at least one of them, naming a rank that differs. A collective of a single
  * generation: LAUNCH_AGAIN when another began, LAUNCH_STOP when the job shall end; the output is then undefined.
- * in == out is allowed; other overlaps are not. Results are bitwise equal on all ranks (ranks are combined in order). */
+ * all_reduce may work in place (in == out), all_gather with in == out + rank * bytes_each; other overlaps are not allowed. Results are bitwise equal on all ranks (ranks are combined in order). */
 LAUNCH_API int launch_barrier(struct launch *l);
 LAUNCH_API int launch_broadcast(struct launch *l, void *data, size_t bytes, int root);
 /* in: bytes_each bytes; out: world size * bytes_each, in order of rank. In place: in == out + rank * bytes_each. */
@@ -88,6 +95,12 @@ LAUNCH_API int launch_step(struct launch *l, uint64_t step);
 
 /* LAUNCH_OK, LAUNCH_AGAIN or LAUNCH_STOP: may this generation go on? A load, no system call. Any thread. */
 LAUNCH_API int launch_check(const struct launch *l);
+
+/* Records a failure of the job's own: its text is what launch_error() gives from now on, and what the launcher's failure
+ * report shows for this rank. One line, printf-like. Returns result, so that
+ * "return launch_fail(l, LAUNCH_FAILED, ...)" is the idiom. */
+LAUNCH_API int launch_fail(struct launch *l, enum launch_result result, const char *format, ...)
+    LAUNCH_PRINTF(3, 4);
 
 /* Text of the last failure on this membership (l NULL: of launch_join), one line; "" if there was none.
  * Valid until the next call on l. */

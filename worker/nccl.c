@@ -41,15 +41,15 @@ static void nap(uint64_t ns)
 static int group_verdict(struct launch *l, int r)
 {
     if (r == LAUNCH_STOP)
-        return launch_device_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
+        return launch_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
     if (r == LAUNCH_AGAIN)
-        return launch_device_fail(l, LAUNCH_AGAIN, "generation %u is over", launch_generation(l));
+        return launch_fail(l, LAUNCH_AGAIN, "generation %u is over", launch_generation(l));
     return r;
 }
 
 static int fail_cuda(struct launch *l, const char *call, cudaError_t e)
 {
-    return launch_device_fail(l, LAUNCH_FAILED, "%s: %s", call, cudaGetErrorString(e));
+    return launch_fail(l, LAUNCH_FAILED, "%s: %s", call, cudaGetErrorString(e));
 }
 
 /* Two ranks on one GPU is the one NCCL error that has an option of ours as its answer. */
@@ -61,17 +61,17 @@ static int fail_nccl(struct nccl *n, const char *call, ncclResult_t e)
 
     if (e == ncclInvalidUsage && (strstr(last, "Duplicate GPU") || strstr(last, "same GPU"))) {
         if (launch_device_board(n->l)->head->flags & BOARD_FLAG_SHARE_GPUS)
-            return launch_device_fail(n->l, LAUNCH_INVALID,
-                                      "NCCL refuses ranks on one GPU in spite of --share-gpus; is "
-                                      "NCCL_HOSTID set by the job? (%s)",
-                                      last);
-        return launch_device_fail(n->l, LAUNCH_INVALID,
-                                  "several ranks use one GPU; start with --share-gpus if that is "
-                                  "meant (%s)",
-                                  last);
+            return launch_fail(n->l, LAUNCH_INVALID,
+                               "NCCL refuses ranks on one GPU in spite of --share-gpus; is "
+                               "NCCL_HOSTID set by the job? (%s)",
+                               last);
+        return launch_fail(n->l, LAUNCH_INVALID,
+                           "several ranks use one GPU; start with --share-gpus if that is "
+                           "meant (%s)",
+                           last);
     }
-    return launch_device_fail(n->l, LAUNCH_FAILED, "%s: %s%s%s", call, ncclGetErrorString(e),
-                              *last ? ": " : "", last);
+    return launch_fail(n->l, LAUNCH_FAILED, "%s: %s%s%s", call, ncclGetErrorString(e),
+                       *last ? ": " : "", last);
 }
 
 /* Abort, never destroy: it is the only call that returns when a peer is gone. The stream goes
@@ -177,13 +177,13 @@ static int fail_timeout(struct nccl *n)
     char missing[MISSING_BYTES];
 
     if (missing_ranks(b, n->generation, nranks, missing, sizeof(missing)) > 0)
-        return launch_device_fail(n->l, LAUNCH_TIMEOUT,
-                                  "communicator not set up after %u ms: %s did not ask for it",
-                                  b->head->rendezvous_timeout_ms, missing);
-    return launch_device_fail(n->l, LAUNCH_TIMEOUT,
-                              "communicator not set up after %u ms: all ranks are in "
-                              "ncclCommInitRank",
-                              b->head->rendezvous_timeout_ms);
+        return launch_fail(n->l, LAUNCH_TIMEOUT,
+                           "communicator not set up after %u ms: %s did not ask for it",
+                           b->head->rendezvous_timeout_ms, missing);
+    return launch_fail(n->l, LAUNCH_TIMEOUT,
+                       "communicator not set up after %u ms: all ranks are in "
+                       "ncclCommInitRank",
+                       b->head->rendezvous_timeout_ms);
 }
 
 /* Only rank 0 writes these fields; the number of the generation goes last and hands them over. */
@@ -221,9 +221,9 @@ static int await_id(struct nccl *n, ncclUniqueId *ret, uint64_t deadline_ns)
             return fail_timeout(n);
     }
     if (head->id_nranks != (uint32_t)launch_world_size(n->l))
-        return launch_device_fail(n->l, LAUNCH_INVALID,
-                                  "rank 0 made a unique id for %u ranks, this rank counts %d",
-                                  head->id_nranks, launch_world_size(n->l));
+        return launch_fail(n->l, LAUNCH_INVALID,
+                           "rank 0 made a unique id for %u ranks, this rank counts %d",
+                           head->id_nranks, launch_world_size(n->l));
     memcpy(ret, head->id, sizeof(*ret));
     return LAUNCH_OK;
 }
@@ -295,14 +295,14 @@ static int make_comm(struct nccl *n)
 static int check_gpus(struct launch *l)
 {
     if (launch_device(l) < 0)
-        return launch_device_fail(l, LAUNCH_INVALID, "this job has no GPU");
+        return launch_fail(l, LAUNCH_INVALID, "this job has no GPU");
 
     const struct board_head *head = launch_device_board(l)->head;
     uint32_t workers = (uint32_t)launch_local_world_size(l);
     if (workers > head->gpu_count && !(head->flags & BOARD_FLAG_SHARE_GPUS))
-        return launch_device_fail(l, LAUNCH_INVALID,
-                                  "%u workers for %u GPU%s: start fewer, or with --share-gpus",
-                                  workers, head->gpu_count, head->gpu_count == 1 ? "" : "s");
+        return launch_fail(l, LAUNCH_INVALID,
+                           "%u workers for %u GPU%s: start fewer, or with --share-gpus", workers,
+                           head->gpu_count, head->gpu_count == 1 ? "" : "s");
     return LAUNCH_OK;
 }
 
@@ -329,7 +329,7 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
         return r;
     struct nccl *n = attach(l);
     if (!n)
-        return launch_device_fail(l, LAUNCH_FAILED, "out of memory");
+        return launch_fail(l, LAUNCH_FAILED, "out of memory");
 
     r = group_verdict(l, launch_check(l));
     unsigned generation = launch_generation(l);
@@ -341,9 +341,8 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
     if (!n->comm) {
         /* An id serves one initialisation, and a generation has one id. */
         if (n->generation == generation)
-            return launch_device_fail(l, LAUNCH_FAILED,
-                                      "the communicator of generation %u has failed already",
-                                      generation);
+            return launch_fail(l, LAUNCH_FAILED,
+                               "the communicator of generation %u has failed already", generation);
         n->generation = generation;
         r = make_comm(n);
         if (r != LAUNCH_OK) {
@@ -413,8 +412,8 @@ static struct nccl *with_comm(struct launch *l, const char *call)
 
     if (n && n->comm)
         return n;
-    launch_device_fail(l, LAUNCH_INVALID,
-                       "%s() without a communicator: call launch_nccl_comm() first", call);
+    launch_fail(l, LAUNCH_INVALID, "%s() without a communicator: call launch_nccl_comm() first",
+                call);
     return NULL;
 }
 

@@ -10,12 +10,16 @@
 
 static int exit_code(struct launch *l, int result)
 {
+    if (result > 0 && result <= 255)
+        launch_device_set_stage(l, STAGE_FAILED); /* so that nothing waits for the peers now */
     if (result >= 0 && result <= 255)
         return result;
-    if (result > 255) /* exit() would keep the low 8 bits, and 256 would look like success */
-        launch_device_fail(l, LAUNCH_INVALID, "launch_main returned %d, not 0..255", result);
+    if (result == LAUNCH_STOP)
+        return EXIT_SUCCESS; /* as it was asked to */
+    if (result > 255)        /* exit() would keep the low 8 bits, and 256 would look like success */
+        launch_fail(l, LAUNCH_INVALID, "launch_main returned %d, not 0..255", result);
     else if (!launch_error(l)[0])
-        launch_device_fail(l, LAUNCH_FAILED, "launch_main returned %d", result);
+        launch_fail(l, LAUNCH_FAILED, "launch_main returned %d", result);
     fprintf(stderr, "rank %d: %s\n", launch_rank(l), launch_error(l));
     launch_device_set_stage(l, STAGE_FAILED);
     return EXIT_FAILURE;

@@ -23,10 +23,11 @@
  * process. */
 static char join_error[ERR_TEXT_BYTES];
 static pid_t joined_pid;
+static struct launch *member; /* this process's membership; NULL: none */
 
 /* ---- errors, stages, bell ---- */
 
-int launch_device_fail(struct launch *l, enum launch_result result, const char *format, ...)
+int launch_fail(struct launch *l, enum launch_result result, const char *format, ...)
 {
     char text[ERR_TEXT_BYTES]; /* the arguments may point into l->error */
     va_list ap;
@@ -77,9 +78,9 @@ int worker_verdict(struct launch *l)
 {
     int verdict = launch_check(l);
     if (verdict == LAUNCH_STOP)
-        return launch_device_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
+        return launch_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
     if (verdict == LAUNCH_AGAIN)
-        return launch_device_fail(l, LAUNCH_AGAIN, "generation %u is over", l->generation);
+        return launch_fail(l, LAUNCH_AGAIN, "generation %u is over", l->generation);
     return LAUNCH_OK;
 }
 
@@ -90,18 +91,12 @@ static uint32_t load_epoch(const struct launch *l)
 
 int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
 {
-    for (;;) {
-        int rc = board_wait(&l->board, word, seen, l->epoch, deadline_ns);
-        if (rc != -ECANCELED)
-            return rc == 0 ? LAUNCH_OK : LAUNCH_TIMEOUT;
-        /* Epoch first: a change behind the verdict then ends the next wait. A generation that
-         * was stored before we joined it may be followed by its epoch only now; that is not for
-         * us. */
-        l->epoch = load_epoch(l);
-        rc = worker_verdict(l);
-        if (rc)
-            return rc;
-    }
+    int rc = board_wait(&l->board, word, seen, l->epoch, deadline_ns);
+    if (rc != -ECANCELED)
+        return rc == 0 ? LAUNCH_OK : LAUNCH_TIMEOUT;
+    /* Epoch first: a change behind the verdict then ends the next wait. */
+    l->epoch = load_epoch(l);
+    return worker_verdict(l);
 }
 
 /* ---- finding the board ---- */
@@ -110,14 +105,14 @@ static int parse_number(struct launch *l, const char *name, uint32_t max, uint32
 {
     const char *text = getenv(name);
     if (!text)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s is not set, but %s is", name, ENV_BOARD_FD);
+        return launch_fail(l, LAUNCH_FAILED, "%s is not set, but %s is", name, ENV_BOARD_FD);
     uint64_t value = 0;
     const char *c = text;
     for (; *c >= '0' && *c <= '9' && value <= max; c++)
         value = value * 10 + (uint64_t)(*c - '0');
     if (c == text || *c || value > max)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s=%.40s is not a number from 0 to %u", name,
-                                  text, max);
+        return launch_fail(l, LAUNCH_FAILED, "%s=%.40s is not a number from 0 to %u", name, text,
+                           max);
     *ret = (uint32_t)value;
     return LAUNCH_OK;
 }
@@ -127,7 +122,7 @@ static int adopt_bell(struct launch *l, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != 0)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s=%d is no eventfd", ENV_BELL_FD, fd);
+        return launch_fail(l, LAUNCH_FAILED, "%s=%d is no eventfd", ENV_BELL_FD, fd);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     l->bell_fd = fd;
     return LAUNCH_OK;
@@ -139,7 +134,7 @@ static int be_alone(struct launch *l)
     struct board_config config = {.world_size = 1, .generation = 1};
     struct err err;
     if (board_create(&l->board, &config, &err) < 0)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s", err.text);
+        return launch_fail(l, LAUNCH_FAILED, "%s", err.text);
     atomic_store(&l->board.head->running, config.generation);
     l->slot = board_slot(&l->board, 0);
     return LAUNCH_OK;
@@ -150,11 +145,11 @@ static int open_board(struct launch *l, int fd)
     struct err err;
     int rc = board_open(&l->board, fd, &err);
     if (rc == -EBADF)
-        return launch_device_fail(l, LAUNCH_FAILED,
-                                  "%s=%d is not open: was this process started by a worker?",
-                                  ENV_BOARD_FD, fd);
+        return launch_fail(l, LAUNCH_FAILED,
+                           "%s=%d is not open: was this process started by a worker?", ENV_BOARD_FD,
+                           fd);
     if (rc < 0)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s=%d: %s", ENV_BOARD_FD, fd, err.text);
+        return launch_fail(l, LAUNCH_FAILED, "%s=%d: %s", ENV_BOARD_FD, fd, err.text);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     return LAUNCH_OK;
 }
@@ -185,19 +180,17 @@ static int read_place(struct launch *l, uint32_t slot)
     l->spin_ns = h->spin_ns < SPIN_MAX_NS ? h->spin_ns : SPIN_MAX_NS;
     uint64_t least = l->world_size * (BOARD_DATA_BYTES + sizeof(struct board_slot));
     if (l->world_size < 1 || l->world_size > BOARD_MAX_RANKS || least > l->board.bytes)
-        return launch_device_fail(l, LAUNCH_FAILED, "board: impossible world size %u",
-                                  l->world_size);
+        return launch_fail(l, LAUNCH_FAILED, "board: impossible world size %u", l->world_size);
     if (slot >= l->world_size)
-        return launch_device_fail(l, LAUNCH_FAILED, "%s=%u, but there are only %u ranks", ENV_SLOT,
-                                  slot, l->world_size);
+        return launch_fail(l, LAUNCH_FAILED, "%s=%u, but there are only %u ranks", ENV_SLOT, slot,
+                           l->world_size);
     l->slot = board_slot(&l->board, slot);
     l->rank = l->slot->rank;
     l->local_rank = l->slot->local_rank;
     l->device = l->slot->device;
     if (l->rank != slot || l->local_rank >= l->world_size || l->device < -1)
-        return launch_device_fail(l, LAUNCH_FAILED,
-                                  "board: slot %u has rank %u, local rank %u, device %d", slot,
-                                  l->rank, l->local_rank, l->device);
+        return launch_fail(l, LAUNCH_FAILED, "board: slot %u has rank %u, local rank %u, device %d",
+                           slot, l->rank, l->local_rank, l->device);
     return LAUNCH_OK;
 }
 
@@ -205,8 +198,8 @@ static int read_place(struct launch *l, uint32_t slot)
 
 static int already_joined(struct launch *l)
 {
-    return launch_device_fail(l, LAUNCH_INVALID, "rank %u has already been joined by process %d",
-                              l->rank, atomic_load(&l->slot->pid));
+    return launch_fail(l, LAUNCH_INVALID, "rank %u has already been joined by process %d", l->rank,
+                       atomic_load(&l->slot->pid));
 }
 
 /* The lock tells whether another process is this rank now; the slot whether one was, in this
@@ -220,8 +213,7 @@ static int take_slot(struct launch *l)
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(&l->slot->lock);
     if (rc)
-        return launch_device_fail(l, LAUNCH_FAILED, "board: lock of rank %u: %s", l->rank,
-                                  strerror(rc));
+        return launch_fail(l, LAUNCH_FAILED, "board: lock of rank %u: %s", l->rank, strerror(rc));
 
     uint32_t generation = atomic_load(&l->board.head->generation);
     bool taken = atomic_load(&l->slot->generation) == generation &&
@@ -261,12 +253,12 @@ static int fail_rendezvous(struct launch *l, uint32_t timeout_ms)
     else
         snprintf(limit, sizeof limit, "%u s", timeout_ms / 1000);
     if (n == 0)
-        return launch_device_fail(
-            l, LAUNCH_TIMEOUT,
-            "rendezvous: all ranks joined, but the launcher did not go on within %s", limit);
-    return launch_device_fail(l, LAUNCH_TIMEOUT,
-                              "rendezvous: rank%s %s never called launch_join() within %s",
-                              n > 1 ? "s" : "", ranks, limit);
+        return launch_fail(l, LAUNCH_TIMEOUT,
+                           "rendezvous: all ranks joined, but the launcher did not go on within %s",
+                           limit);
+    return launch_fail(l, LAUNCH_TIMEOUT,
+                       "rendezvous: rank%s %s never called launch_join() within %s",
+                       n > 1 ? "s" : "", ranks, limit);
 }
 
 /* Announces this rank in whatever generation is meant to run now. */
@@ -315,13 +307,11 @@ static int rendezvous(struct launch *l)
 static int join(struct launch *l, unsigned flags)
 {
     if (flags)
-        return launch_device_fail(l, LAUNCH_INVALID, "launch_join: unknown flags 0x%x", flags);
+        return launch_fail(l, LAUNCH_INVALID, "launch_join: unknown flags 0x%x", flags);
     if (gettid() != l->pid)
-        return launch_device_fail(l, LAUNCH_INVALID,
-                                  "launch_join: not called from the main thread");
+        return launch_fail(l, LAUNCH_INVALID, "launch_join: not called from the main thread");
     if (joined_pid == l->pid)
-        return launch_device_fail(l, LAUNCH_INVALID,
-                                  "launch_join: this process has already joined");
+        return launch_fail(l, LAUNCH_INVALID, "launch_join: this process has already joined");
     uint32_t slot;
     int rc = find_board(l, &slot);
     if (!rc)
@@ -363,6 +353,7 @@ int launch_join(struct launch **ret, unsigned flags)
     memcpy(join_error, l->error, sizeof join_error);
     if (rc == LAUNCH_OK) {
         l->error[0] = join_error[0] = '\0';
+        member = l;
         *ret = l;
         return LAUNCH_OK;
     }
@@ -372,10 +363,20 @@ int launch_join(struct launch **ret, unsigned flags)
     return rc;
 }
 
+/* A program that returns from main() or calls exit() as a member leaves as well. One that does not
+ * get so far (_exit(), a crash behind a wrapper that says 0) keeps its stage: the agent sees that. */
+__attribute__((destructor)) static void leave_at_exit(void)
+{
+    if (member && member->pid == getpid() && atomic_load(&member->slot->stage) != STAGE_FAILED)
+        launch_device_set_stage(member, STAGE_LEFT);
+}
+
 void launch_leave(struct launch *l)
 {
     if (!l)
         return;
+    if (member == l)
+        member = NULL;
     /* A forked child only drops its copy: device, lock and stage are its parent's. */
     if (l->pid == getpid()) {
         bool failed = atomic_load(&l->slot->stage) == STAGE_FAILED;
@@ -385,6 +386,11 @@ void launch_leave(struct launch *l)
             launch_device_set_stage(l, STAGE_LEFT);
     }
     membership_free(l);
+}
+
+void launch_catch_stop(struct launch *l)
+{
+    atomic_fetch_or(&l->slot->join_flags, BOARD_JOIN_CATCHES_STOP);
 }
 
 /* ---- what a member may ask ---- */
@@ -446,9 +452,4 @@ const struct board *launch_device_board(const struct launch *l)
 struct board_slot *launch_device_slot(const struct launch *l)
 {
     return l->slot;
-}
-
-uint32_t launch_device_epoch(const struct launch *l)
-{
-    return l->epoch;
 }

@@ -36,9 +36,9 @@ struct launch {
 /* What launch_check() says, with a text for launch_error(). */
 MUST_CHECK int worker_verdict(struct launch *l);
 
-/* board_wait() for a member: LAUNCH_OK when *word is no longer `seen`, LAUNCH_TIMEOUT (without a
- * text),
- * LAUNCH_AGAIN or LAUNCH_STOP. Epoch changes that do not concern this generation are slept over. */
+/* board_wait() for a member: LAUNCH_OK when *word is no longer `seen`, or when the agent had news that
+ * do not end the generation (look again, at the peer as well), LAUNCH_TIMEOUT (without a text),
+ * LAUNCH_AGAIN or LAUNCH_STOP. */
 MUST_CHECK int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t seen,
                            uint64_t deadline_ns);
 

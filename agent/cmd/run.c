@@ -36,49 +36,58 @@ static int name_run(struct job_spec *spec, struct err *err)
 
 /* All that can be found wrong is found here, before anything is started. */
 static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
-                   struct err *err)
+                   struct logs *logs, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
     if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)
         return exit_code;
     if (name_run(spec, err) < 0)
         return EXIT_CODE_OURS;
-    return 0;
+    return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
+}
+
+static int start(struct job_config *config)
+{
+    struct err err;
+    if (config->plan->warning[0])
+        log_warn("%s", config->plan->warning);
+    if (config->logs->announce)
+        log_info("log files are in %s", config->logs->dir);
+    if (config->spec->cgroup == CGROUP_AUTO)
+        cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
+    int exit_code = guard_run(run_agent, config, config->cgroup, &err);
+    if (exit_code >= 0)
+        return exit_code;
+    log_error("%s", err.text);
+    return EXIT_CODE_OURS;
 }
 
 static int run(struct job_spec *spec)
 {
     struct plan plan;
     struct program program = {0};
+    struct logs logs = {0};
     struct spawn_inherited inherited;
     struct cgroup cgroup;
     struct err err;
     cgroup_none(&cgroup);
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
-    int exit_code = prepare(spec, &plan, &program, &err);
-    if (exit_code) {
-        log_error("%s", err.text);
-        return exit_code;
-    }
-    if (plan.warning[0])
-        log_warn("%s", plan.warning);
     const char *sysroot = getenv(ENV_SYSROOT);
-    struct job_config config = {.spec = spec,
-                                .plan = &plan,
-                                .program = &program,
-                                .inherited = &inherited,
-                                .sysroot = sysroot ? sysroot : "",
-                                .cgroup = &cgroup,
-                                .ignored_signals = ignored};
-    if (spec->cgroup == CGROUP_AUTO)
-        cgroup_find(&cgroup, config.sysroot, spec->run_id);
-    exit_code = guard_run(run_agent, &config, &cgroup, &err);
-    cgroup_close(&cgroup);
-    if (exit_code < 0) {
+    int exit_code = prepare(spec, &plan, &program, &logs, &err);
+    if (exit_code)
         log_error("%s", err.text);
-        exit_code = EXIT_CODE_OURS;
-    }
+    else
+        exit_code = start(&(struct job_config){.spec = spec,
+                                               .plan = &plan,
+                                               .program = &program,
+                                               .logs = &logs,
+                                               .inherited = &inherited,
+                                               .sysroot = sysroot ? sysroot : "",
+                                               .cgroup = &cgroup,
+                                               .ignored_signals = ignored});
+    cgroup_close(&cgroup);
+    logs_finish(&logs);
     program_finish(&program);
     return exit_code;
 }

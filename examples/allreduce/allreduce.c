@@ -81,10 +81,9 @@ static size_t count_wrong(const struct bench *b)
 }
 
 #ifdef LAUNCH_WITH_NCCL
-static int failed(const char *call, const char *reason)
+static int failed(struct bench *b, const char *call, cudaError_t e)
 {
-    fprintf(stderr, "allreduce: %s: %s\n", call, reason);
-    return LAUNCH_FAILED;
+    return launch_fail(b->l, LAUNCH_FAILED, "%s: %s", call, cudaGetErrorString(e));
 }
 
 static int gpu_open(struct bench *b)
@@ -99,14 +98,14 @@ static int gpu_open(struct bench *b)
         e = cudaMalloc((void **)&b->gpu_out, bytes);
     if (e == cudaSuccess)
         e = cudaMemcpy(b->gpu_in, b->in, bytes, cudaMemcpyHostToDevice);
-    return e == cudaSuccess ? LAUNCH_OK : failed("device memory", cudaGetErrorString(e));
+    return e == cudaSuccess ? LAUNCH_OK : failed(b, "device memory", e);
 }
 
 static int gpu_fetch(struct bench *b)
 {
     cudaError_t e =
         cudaMemcpy(b->out, b->gpu_out, b->count * sizeof(float), cudaMemcpyDeviceToHost);
-    return e == cudaSuccess ? LAUNCH_OK : failed("cudaMemcpy", cudaGetErrorString(e));
+    return e == cudaSuccess ? LAUNCH_OK : failed(b, "cudaMemcpy", e);
 }
 
 static int gpu_run(struct bench *b, unsigned times)
@@ -124,10 +123,8 @@ static int bench_open(struct bench *b)
 {
     b->in = malloc(b->count * sizeof(float));
     b->out = malloc(b->count * sizeof(float));
-    if (!b->in || !b->out) {
-        fprintf(stderr, "allreduce: out of memory\n");
-        return LAUNCH_FAILED;
-    }
+    if (!b->in || !b->out)
+        return launch_fail(b->l, LAUNCH_FAILED, "out of memory");
     for (size_t i = 0; i < b->count; i++)
         b->in[i] = input(i, launch_rank(b->l));
 #ifdef LAUNCH_WITH_NCCL

@@ -9,43 +9,36 @@
 #ifdef LAUNCH_WITH_NCCL
 #include "launch_nccl.h"
 
-#define BYTES sizeof(int64_t)
-
-/* Without LAUNCH_OK the reason is on stderr. */
-static int failed(const char *call, const char *reason)
+static int failed(struct launch *l, const char *call, cudaError_t e)
 {
-    fprintf(stderr, "%s: %s\n", call, reason);
-    return LAUNCH_FAILED;
+    return launch_fail(l, LAUNCH_FAILED, "%s: %s", call, cudaGetErrorString(e));
 }
 
-static int sum_in_place(struct launch *l, int64_t *on_gpu)
+static int sum_in_place(struct launch *l, ncclComm_t comm, cudaStream_t stream, int64_t *on_gpu)
 {
-    ncclComm_t comm;
-    cudaStream_t stream;
-    int r = launch_nccl_comm(l, &comm, &stream);
-    if (r != LAUNCH_OK)
-        return r;
-    r = launch_nccl_call(l, ncclAllReduce(on_gpu, on_gpu, 1, ncclInt64, ncclSum, comm, stream));
+    int r = launch_nccl_call(l, ncclAllReduce(on_gpu, on_gpu, 1, ncclInt64, ncclSum, comm, stream));
     return r == LAUNCH_OK ? launch_nccl_wait(l) : r;
 }
 
 static int sum_on_gpu(struct launch *l, int64_t *value)
 {
-    int64_t *on_gpu;
-    cudaError_t e = cudaSetDevice(launch_device(l));
-    if (e == cudaSuccess)
-        e = cudaMalloc((void **)&on_gpu, BYTES);
-    if (e != cudaSuccess)
-        return failed("cudaMalloc", cudaGetErrorString(e));
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int r = launch_nccl_comm(l, &comm, &stream); /* also chooses this rank's GPU */
+    if (r != LAUNCH_OK)
+        return r;
 
-    int r = LAUNCH_OK;
-    e = cudaMemcpy(on_gpu, value, BYTES, cudaMemcpyHostToDevice);
+    int64_t *on_gpu;
+    cudaError_t e = cudaMalloc((void **)&on_gpu, sizeof *value);
+    if (e != cudaSuccess)
+        return failed(l, "cudaMalloc", e);
+    e = cudaMemcpy(on_gpu, value, sizeof *value, cudaMemcpyHostToDevice);
     if (e == cudaSuccess)
-        r = sum_in_place(l, on_gpu);
+        r = sum_in_place(l, comm, stream, on_gpu);
     if (e == cudaSuccess && r == LAUNCH_OK)
-        e = cudaMemcpy(value, on_gpu, BYTES, cudaMemcpyDeviceToHost);
+        e = cudaMemcpy(value, on_gpu, sizeof *value, cudaMemcpyDeviceToHost);
     cudaFree(on_gpu);
-    return e == cudaSuccess ? r : failed("cudaMemcpy", cudaGetErrorString(e));
+    return e == cudaSuccess ? r : failed(l, "cudaMemcpy", e);
 }
 #endif
 

@@ -92,6 +92,7 @@ TEST(an_outer_jobs_variables_never_reach_a_worker)
                      "MASTER_ADDR=10.9.8.7",
                      "MASTER_PORT=1",
                      "TORCHELASTIC_USE_AGENT_STORE=True",
+                     "TORCHELASTIC_ERROR_FILE=/outer",
                      "LAUNCH_BOARD_FD=3",
                      "PATH=/bin",
                      NULL};
@@ -102,7 +103,12 @@ TEST(an_outer_jobs_variables_never_reach_a_worker)
     CHECK_STR(value(env, "MASTER_ADDR"), "127.0.0.1");
     CHECK_STR(value(env, "LAUNCH_BOARD_FD"), "100");
     CHECK_STR(value(env, "PATH"), "/bin");
+    CHECK_STR(value(env, "TORCHELASTIC_ERROR_FILE"), "");
     CHECK(!value(env, "TORCHELASTIC_USE_AGENT_STORE"));
+    environ_finish(&e);
+    job.error_file = "/logs/attempt_0/1/error.json";
+    env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "TORCHELASTIC_ERROR_FILE"), "/logs/attempt_0/1/error.json");
     environ_finish(&e);
 }
 
@@ -216,4 +222,30 @@ TEST(the_device_of_a_rank_follows_its_visibility)
     CHECK_INT(environ_device(&job, 3), ==, 0);
     gpu_set.n = 0;
     CHECK_INT(environ_device(&job, 3), ==, -1);
+}
+
+TEST(a_watched_worker_is_told_where_to_send_its_heartbeats_and_how_often)
+{
+    struct environ e;
+    struct notify_rank ranks[2] = {{.address = "@one"}, {.address = "@two"}};
+    struct notify notify = {.n = 2, .ranks = ranks};
+    char *outer[] = {"A=1", "WATCHDOG_PID=7", "NOTIFY_SOCKET=/run/x", "WATCHDOG_USEC=1", "Z=2",
+                     NULL};
+    setup(2, 2);
+    char *const *env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "NOTIFY_SOCKET"), "/run/x");
+    CHECK_STR(value(env, "WATCHDOG_PID"), "7");
+    environ_finish(&e);
+    job.notify = &notify;
+    spec.hang_timeout_ms = 1500;
+    spec.gpu_visibility = GPU_VISIBILITY_RANK;
+    env = environment(&e, outer, 1);
+    CHECK_STR(value(env, "NOTIFY_SOCKET"), "@two");
+    CHECK_STR(value(env, "WATCHDOG_USEC"), "1500000");
+    CHECK(!value(env, "WATCHDOG_PID"));
+    CHECK_STR(value(env, "A"), "1");
+    CHECK_STR(value(env, "Z"), "2");
+    CHECK_STR(value(env, "CUDA_VISIBLE_DEVICES"), "1");
+    CHECK_STR(value(env, "RANK"), "1");
+    environ_finish(&e);
 }

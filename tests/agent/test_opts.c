@@ -283,8 +283,12 @@ static void check_same(const struct job_spec *a, const struct job_spec *b)
     CHECK(memcmp(a->given, b->given, sizeof a->given) == 0);
     CHECK_STR(a->master_addr, b->master_addr);
     CHECK_STR(a->role, b->role);
-    CHECK(!a->run_id == !b->run_id);
-    CHECK(!a->run_id || strcmp(a->run_id, b->run_id) == 0);
+    const char *const left[] = {a->run_id, a->log_dir, a->stdout_filters, a->stderr_filters};
+    const char *const right[] = {b->run_id, b->log_dir, b->stdout_filters, b->stderr_filters};
+    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
+        CHECK(!left[i] == !right[i]);
+        CHECK(!left[i] || strcmp(left[i], right[i]) == 0);
+    }
 }
 
 TEST(every_setting_can_come_from_its_variables)

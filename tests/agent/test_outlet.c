@@ -91,6 +91,7 @@ TEST(a_full_pipe_is_waited_for_and_stays_blocking_for_others)
 {
     int fds[2];
     CHECK_INT(pipe2(fds, O_CLOEXEC), ==, 0);
+    fcntl(fds[1], F_SETPIPE_SZ, 4096); /* of the usual size it would be widened, see pipe.h */
     fill_and_wait(fds[1], fds[0]);
 }
 

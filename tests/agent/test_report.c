@@ -62,6 +62,17 @@ TEST(a_failure_without_a_rank_is_told_as_it_is)
     free(text);
 }
 
+TEST(evidence_stands_between_the_cause_and_what_happens_now)
+{
+    struct failure f = crash;
+    size_t n;
+    f.evidence = "rank 3: sleeps\n  main thread: f < main\nrank 4: runs\n";
+    char *text = report_text(&f, "x", 8, 0, "tail\n", 5, "now", &n);
+    CHECK_HAS(text, "1.5 s)\nlaunch:   rank 3: sleeps\nlaunch:     main thread: f < main\n"
+                    "launch:   rank 4: runs\nlaunch:   its last lines");
+    free(text);
+}
+
 TEST(the_same_failure_is_recognised_whichever_rank_was_first)
 {
     struct failure other = crash;

@@ -41,6 +41,13 @@ TEST(a_fresh_spec_holds_the_defaults)
     CHECK_STR(spec.master_addr, "127.0.0.1");
     CHECK_STR(spec.role, "default");
     CHECK(spec.run_id == NULL);
+    CHECK(!spec.log_dir && !spec.stdout_filters && !spec.stderr_filters);
+    CHECK_INT(rankmap_get(&spec.redirects, 0), ==, 0);
+    CHECK_INT(rankmap_get(&spec.tee, 0), ==, 0);
+    CHECK_INT(spec.shown_ranks.listed, ==, 0);
+    CHECK_INT(spec.rotate_bytes, ==, 0);
+    CHECK_INT(spec.rotate_keep, ==, 5);
+    CHECK_INT(spec.stdin_mode, ==, STDIN_DEFAULT);
     CHECK(spec.argv == NULL);
     for (size_t i = 0; i < SPEC_FIELDS_MAX; i++)
         CHECK(!spec.given[i]);
@@ -105,7 +112,8 @@ TEST(init_survives_every_allocation_that_fails)
 
 TEST(setting_a_text_survives_a_failing_allocation)
 {
-    static const char *const NAMES[] = {"run-id", "role", "master-addr"};
+    static const char *const NAMES[] = {"run-id", "role", "master-addr", "log-dir",
+                                        "duplicate-stdout-filters"};
     struct job_spec spec;
     CHECK_INT(spec_init(&spec), ==, 0);
     for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {

@@ -433,6 +433,29 @@ TEST(a_stop_ends_a_collective_that_others_will_not_come_to)
     }
 }
 
+static void meet_nobody(struct launch *l, void *user)
+{
+    (void)user;
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_OK);
+    if (launch_rank(l) == 0)
+        return;
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_FAILED);
+    CHECK_HAS(launch_error(l), "has left");
+}
+
+TEST(a_collective_that_a_rank_has_left_fails_and_a_finished_one_does_not)
+{
+    struct group g;
+    group_open(&g, 2, 0);
+    group_spawn(&g, 0, meet_nobody, NULL);
+    group_spawn(&g, 1, meet_nobody, NULL);
+    group_start(&g);
+    CHECK_INT(group_reap(&g, 0), ==, 0);
+    board_bump_epoch(&g.board); /* as the agent does when a rank leaves */
+    CHECK_INT(group_reap(&g, 1), ==, 0);
+    group_close(&g);
+}
+
 TEST(survivors_of_a_death_leave_their_collective_for_the_next_generation)
 {
     for (uint32_t victim = 0; victim < 4; victim++) {
@@ -501,7 +524,6 @@ TEST(a_peer_that_writes_garbage_is_named)
     group_await(&g, 0, STAGE_JOINED);
     struct board_slot *peer = board_slot(&g.board, 1);
     memset(board_data(&g.board, 1), 0xff, BOARD_DATA_BYTES);
-    memset(&peer->call, 0xff, sizeof peer->call);
     for (unsigned k = 0; k < BOARD_BARRIER_ROUNDS; k++)
         atomic_store(&peer->arrive[k], 0x7fffffff); /* ahead of everybody */
     atomic_store(&peer->generation, 1);
@@ -509,4 +531,41 @@ TEST(a_peer_that_writes_garbage_is_named)
     group_start(&g);
     CHECK_INT(group_reap(&g, 0), ==, 0);
     group_close(&g);
+}
+
+/* ---- counters for those who watch ---- */
+
+static void call_each(struct launch *l, void *user)
+{
+    (void)user;
+    int32_t data[8] = {0};
+    CHECK_INT(launch_barrier(l), ==, 0);
+    CHECK_INT(launch_broadcast(l, data, sizeof *data, 0), ==, 0);
+    CHECK_INT(launch_all_gather(l, data + 4 + launch_rank(l), data + 4, sizeof *data), ==, 0);
+    CHECK_INT(launch_all_reduce(l, data, data, 1, LAUNCH_INT32, LAUNCH_SUM), ==, 0);
+    CHECK_INT(launch_broadcast(l, data, sizeof *data, 99), ==, LAUNCH_INVALID);
+    while (launch_check(l) == LAUNCH_OK)
+        ; /* all are told to stop */
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_STOP);
+}
+
+TEST(collectives_that_were_entered_and_finished_are_counted)
+{
+    struct group g;
+    for (uint32_t world = 1; world <= 3; world += 2) {
+        group_open(&g, world, 0);
+        for (uint32_t i = 0; i < world; i++)
+            group_spawn(&g, i, call_each, NULL);
+        group_start(&g);
+        for (uint32_t i = 0; i < world; i++)
+            while (atomic_load(&board_slot(&g.board, i)->finished) < 4)
+                ;
+        group_stop(&g);
+        for (uint32_t i = 0; i < world; i++) {
+            CHECK_INT(group_reap(&g, i), ==, 0);
+            CHECK_INT(board_slot(&g.board, i)->entered, ==, 5);
+            CHECK_INT(board_slot(&g.board, i)->finished, ==, 4);
+        }
+        group_close(&g);
+    }
 }

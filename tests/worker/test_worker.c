@@ -191,6 +191,26 @@ TEST(a_slot_that_makes_no_sense_is_refused)
     group_close(&g);
 }
 
+static void exit_as_member(struct launch *l, void *user)
+{
+    (void)user;
+    launch_catch_stop(l);
+    exit(0);
+}
+
+TEST(a_member_that_calls_exit_has_left_and_one_that_is_killed_has_not)
+{
+    struct group g;
+    group_open(&g, 1, 0);
+    group_spawn(&g, 0, exit_as_member, NULL);
+    group_start(&g);
+    CHECK_INT(group_reap(&g, 0), ==, 0);
+    const struct board_slot *slot = board_slot(&g.board, 0);
+    CHECK_INT(atomic_load(&slot->stage), ==, STAGE_LEFT);
+    CHECK_INT(atomic_load(&slot->join_flags), ==, BOARD_JOIN_CATCHES_STOP);
+    group_close(&g);
+}
+
 TEST(a_rank_that_is_taken_is_refused_until_the_next_generation)
 {
     struct group g;
@@ -334,7 +354,6 @@ static void leave_with_device(bool new_generation, bool failed, int peers_alive)
     CHECK(launch_device_object(l) == NULL);
     launch_device_attach(l, &fake_ops, &closed_with);
     CHECK(launch_device_object(l) == &closed_with);
-    CHECK_INT(launch_device_epoch(l), ==, atomic_load(&g.board.head->epoch));
     CHECK(launch_device_board(l)->head != NULL);
     if (new_generation)
         group_next_generation(&g);
@@ -370,8 +389,8 @@ TEST(a_failure_is_kept_in_the_slot_but_the_end_of_the_group_is_not)
     group_environ(&g, 0);
     atomic_store(&g.board.head->running, 1);
     CHECK_INT(launch_join(&l, 0), ==, LAUNCH_OK);
-    CHECK_INT(launch_device_fail(l, LAUNCH_FAILED, "no %s", "luck"), ==, LAUNCH_FAILED);
-    CHECK_INT(launch_device_fail(l, LAUNCH_AGAIN, "over: %s", launch_error(l)), ==, LAUNCH_AGAIN);
+    CHECK_INT(launch_fail(l, LAUNCH_FAILED, "no %s", "luck"), ==, LAUNCH_FAILED);
+    CHECK_INT(launch_fail(l, LAUNCH_AGAIN, "over: %s", launch_error(l)), ==, LAUNCH_AGAIN);
     CHECK_STR(launch_error(l), "over: no luck");
     CHECK(board_get_error(launch_device_slot(l), text, sizeof text) > 0);
     CHECK_STR(text, "no luck");

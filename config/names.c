@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds a row of the table by what a user wrote: its name, an alias, a letter, or nearly so. Must never
+ * know what a row means. */
+#include "fields.h"
+
+#include <string.h>
+
+#define NAME_MAX_BYTES 64 /* longer words are no option of ours */
+
+static char fold(char c)
+{
+    return c == '_' ? '-' : c;
+}
+
+static bool same_name(const char *a, size_t a_n, const char *b, size_t b_n)
+{
+    size_t i = 0;
+    while (i < a_n && i < b_n && fold(a[i]) == fold(b[i]))
+        i++;
+    return i == a_n && i == b_n;
+}
+
+/* Calls `judge` for the row's name and each alias until it returns true. */
+static bool any_name(const struct field *field,
+                     bool (*judge)(const char *known, size_t known_n, void *with), void *with)
+{
+    if (judge(field->name, strlen(field->name), with))
+        return true;
+    for (const char *p = field->aliases; p && *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (judge(p, n, with))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+struct wanted {
+    const char *name;
+    size_t n;
+    size_t best; /* smallest edit distance so far */
+};
+
+static bool judge_same(const char *known, size_t known_n, void *with)
+{
+    const struct wanted *wanted = with;
+    return same_name(known, known_n, wanted->name, wanted->n);
+}
+
+static bool judge_prefix(const char *known, size_t known_n, void *with)
+{
+    const struct wanted *wanted = with;
+    return wanted->n <= known_n && same_name(known, wanted->n, wanted->name, wanted->n);
+}
+
+/* Levenshtein, one row at a time. Both at most NAME_MAX_BYTES. */
+static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n)
+{
+    size_t row[NAME_MAX_BYTES + 1];
+    for (size_t j = 0; j <= b_n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_n; j++) {
+            size_t cost = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
+            diagonal = row[j];
+            if (row[j] + 1 < cost)
+                cost = row[j] + 1;
+            if (row[j - 1] + 1 < cost)
+                cost = row[j - 1] + 1;
+            row[j] = cost;
+        }
+    }
+    return row[b_n];
+}
+
+static bool judge_nearer(const char *known, size_t known_n, void *with)
+{
+    struct wanted *wanted = with;
+    if (known_n > NAME_MAX_BYTES)
+        return false;
+    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
+    if (distance < wanted->best)
+        wanted->best = distance;
+    return false; /* a later name may be nearer still */
+}
+
+const struct field *field_find(const char *name, size_t n)
+{
+    struct wanted wanted = {.name = name, .n = n};
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        if (any_name(&FIELDS[i], judge_same, &wanted))
+            return &FIELDS[i];
+    }
+    return NULL;
+}
+
+const struct field *field_find_letter(char letter)
+{
+    for (size_t i = 0; letter && i < FIELDS_N; i++) {
+        if (FIELDS[i].letter == letter)
+            return &FIELDS[i];
+    }
+    return NULL;
+}
+
+const char *field_nearest(const char *name, size_t n)
+{
+    if (n < 2 || n > NAME_MAX_BYTES)
+        return NULL;
+    size_t limit = n < 9 ? n / 3 : 3;
+    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        if (any_name(&FIELDS[i], judge_prefix, &wanted))
+            return FIELDS[i].name;
+    }
+    const char *nearest = NULL;
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        size_t before = wanted.best;
+        any_name(&FIELDS[i], judge_nearer, &wanted);
+        if (wanted.best < before)
+            nearest = FIELDS[i].name;
+    }
+    return nearest;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Real processes for the tests of spawn, rank, tree, group and attempt: shell scripts as workers, what they
+ * wrote, and pipes whose end of file says that nobody lives any more. */
+#ifndef LAUNCH_TESTS_AGENT_PROCS_H
+#define LAUNCH_TESTS_AGENT_PROCS_H
+
+#include "../../agent/spawn.h"
+#include "../harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 8000
+
+extern char **environ;
+
+/* A request to run `sh -c script`, stdout into a memfd. Valid until the next call. */
+static inline struct spawn_request *shell(const char *script)
+{
+    static char *argv[4];
+    static struct spawn_inherited inherited;
+    static struct spawn_request request;
+    static char text[4096];
+
+    snprintf(text, sizeof text, "%s", script);
+    argv[0] = "sh", argv[1] = "-c", argv[2] = text;
+    spawn_inherited_read(&inherited);
+    request = (struct spawn_request){.file = "/bin/sh",
+                                     .argv = argv,
+                                     .envp = environ,
+                                     .stdio = {-1, memfd_create("out", MFD_CLOEXEC), -1},
+                                     .keep_fd = {-1, -1},
+                                     .inherited = &inherited};
+    return &request;
+}
+
+/* What was written to a memfd, without the last newline. Valid until the next call. */
+static inline const char *written(int fd)
+{
+    static char text[4096];
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    CHECK(n >= 0);
+    text[n] = '\0';
+    if (n && text[n - 1] == '\n')
+        text[n - 1] = '\0';
+    return text;
+}
+
+/* Reads one byte (1), the end of file (0); fails the test if neither comes. */
+static inline int await_byte(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char byte;
+    if (poll(&p, 1, PATIENCE_MS) != 1)
+        test_fail(__FILE__, __LINE__, "nothing came through descriptor %d", fd);
+    return (int)read(fd, &byte, 1);
+}
+
+/* Reaps a child: its exit code, or 1000 + the signal that killed it. */
+static inline int ended(pid_t pid)
+{
+    int status = 0;
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* agent/host_board.c: what workers write, seen through a second mapping of the same memory. */
+#include "../../agent/host_board.h"
+#include "../harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define N 3
+
+static uv_loop_t loop;
+static struct host_board hb;
+static struct board worker; /* another process's view */
+static struct err err;
+static char news[256];
+
+static void on_stage(void *user, uint32_t rank, enum stage stage)
+{
+    CHECK(user == news);
+    size_t used = strlen(news);
+    snprintf(news + used, sizeof news - used, "%u:%s ", rank, stage_name(stage));
+}
+
+static void open_at(uint32_t generation)
+{
+    struct board_config config = {.world_size = N, .generation = generation, .run_id = "r"};
+    uv_loop_init(&loop);
+    CHECK_INT(host_board_open(&hb, &loop, &config, on_stage, news, &err), ==, 0);
+    CHECK_INT(board_open(&worker, hb.board.fd, &err), ==, 0);
+}
+
+static void write_stage(uint32_t rank, uint32_t generation, uint32_t stage)
+{
+    atomic_store(&board_slot(&worker, rank)->generation, generation);
+    atomic_store(&board_slot(&worker, rank)->stage, stage);
+}
+
+static void ring(void)
+{
+    CHECK_INT(eventfd_write(hb.bell, 1), ==, 0);
+    uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void close_all(void)
+{
+    board_close(&worker);
+    host_board_close(&hb);
+    host_board_close(&hb);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(uv_loop_close(&loop), ==, 0);
+}
+
+TEST(a_stage_is_told_once_when_the_bell_rings)
+{
+    open_at(1);
+    write_stage(1, 1, STAGE_JOINED);
+    CHECK_STR(news, "");
+    ring();
+    CHECK_STR(news, "1:JOINED ");
+    ring();
+    CHECK_STR(news, "1:JOINED ");
+    write_stage(0, 1, STAGE_JOINED);
+    write_stage(1, 1, STAGE_LEFT);
+    ring();
+    CHECK_STR(news, "1:JOINED 0:JOINED 1:LEFT ");
+    close_all();
+}
+
+TEST(a_look_does_not_wait_for_the_bell)
+{
+    open_at(1);
+    write_stage(2, 1, STAGE_FAILED);
+    host_board_look(&hb);
+    CHECK_STR(news, "2:FAILED ");
+    CHECK_INT(host_board_stage(&hb, 2), ==, STAGE_FAILED);
+    close_all();
+    host_board_look(&hb); /* closed: nothing to see */
+    CHECK_STR(news, "2:FAILED ");
+}
+
+TEST(what_another_generation_or_a_broken_worker_wrote_is_not_believed)
+{
+    open_at(7);
+    write_stage(0, 6, STAGE_JOINED);
+    write_stage(1, 8, STAGE_RUNNING);
+    write_stage(2, 7, STAGES_N);
+    ring();
+    write_stage(2, 7, 0xffffffffu);
+    ring();
+    CHECK_STR(news, "");
+    for (uint32_t i = 0; i < N; i++)
+        CHECK_INT(host_board_stage(&hb, i), ==, STAGE_NONE);
+    close_all();
+}
+
+TEST(the_release_and_the_stop_can_be_seen_by_workers)
+{
+    open_at(4);
+    const struct board_head *h = worker.head;
+    CHECK_INT(h->running, ==, 0);
+    host_board_release(&hb);
+    CHECK_INT(h->running, ==, 4);
+    uint32_t epoch = h->epoch;
+    host_board_stop(&hb, 15);
+    CHECK_INT(h->stop, ==, 15);
+    CHECK_INT(h->epoch, ==, epoch + 1);
+    close_all();
+    host_board_stop(&hb, 9); /* an attempt that never got a board */
+}
+
+static void check_parked(int least)
+{
+    int fds[] = {hb.board.fd, hb.bell};
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(fds[i], >=, least);
+        CHECK(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+    }
+}
+
+TEST(its_descriptors_are_out_of_the_way_of_shell_scripts)
+{
+    open_at(1);
+    check_parked(100);
+    close_all();
+    CHECK_INT(fcntl(100, F_GETFD), ==, -1);
+    CHECK_INT(fcntl(101, F_GETFD), ==, -1);
+}
+
+TEST(under_a_low_limit_they_stay_where_they_are)
+{
+    struct rlimit limit = {.rlim_cur = 64, .rlim_max = 64};
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    open_at(1);
+    check_parked(3);
+    close_all();
+}
+
+/* Every number of descriptors too few: an error with a text, and nothing is kept. */
+TEST(without_descriptors_nothing_is_left_open)
+{
+    struct board_config config = {.world_size = N, .generation = 1, .run_id = "r"};
+    uv_loop_init(&loop);
+    int next = dup(0);
+    close(next);
+    struct rlimit was, few;
+    getrlimit(RLIMIT_NOFILE, &was);
+    for (int spare = 0; spare < 2; spare++) {
+        few = (struct rlimit){.rlim_cur = (rlim_t)(next + spare), .rlim_max = was.rlim_max};
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), ==, 0);
+        CHECK_INT(host_board_open(&hb, &loop, &config, on_stage, news, &err), ==, -EMFILE);
+        CHECK(*err.text);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), ==, 0);
+        int now = dup(0);
+        close(now);
+        CHECK_INT(now, ==, next);
+        host_board_close(&hb);
+    }
+    config.world_size = 0;
+    CHECK_INT(host_board_open(&hb, &loop, &config, on_stage, news, &err), ==, -EINVAL);
+    host_board_close(&hb);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* agent/spawn.c with real children: the gate, what they inherit, and forks that fail. */
+#include "../../agent/spawn.h"
+#include "procs.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static struct spawn_group *group_of(unsigned n)
+{
+    struct spawn_group *group;
+    struct err err;
+    CHECK_INT(spawn_group_create(&group, n, &err), ==, 0);
+    return group;
+}
+
+static pid_t start(struct spawn_group *group, unsigned index, const struct spawn_request *request)
+{
+    pid_t pid = 0;
+    int pidfd = -1;
+    struct err err;
+    if (spawn_start(group, index, request, &pid, &pidfd, &err) < 0)
+        test_fail(__FILE__, __LINE__, "%s", err.text);
+    CHECK(pid > 0 && pidfd > 2);
+    CHECK_INT(fcntl(pidfd, F_GETFD), ==, FD_CLOEXEC);
+    close(pidfd);
+    return pid;
+}
+
+/* Runs one child to its end; returns how it ended. */
+static int run(const struct spawn_request *request, struct spawn_record *record)
+{
+    struct spawn_group *group = group_of(1);
+    pid_t pid = start(group, 0, request);
+    spawn_open_gate(group);
+    int end = ended(pid);
+    if (record)
+        *record = spawn_result(group, 0);
+    spawn_group_destroy(group);
+    return end;
+}
+
+TEST(all_wait_at_the_gate_until_it_is_opened)
+{
+    struct spawn_group *group = group_of(3);
+    struct spawn_request *request = shell("echo ran");
+    pid_t pid[3];
+    for (unsigned i = 0; i < 3; i++)
+        pid[i] = start(group, i, request);
+    CHECK_STR(written(request->stdio[1]), "");
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), ==, 0);
+    spawn_open_gate(group);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_INT(ended(pid[i]), ==, 0);
+        CHECK_INT(spawn_result(group, i).stage, ==, SPAWN_OK);
+    }
+    CHECK_STR(written(request->stdio[1]), "ran\nran\nran");
+    spawn_group_destroy(group);
+    spawn_group_destroy(NULL);
+}
+
+TEST(those_sent_away_end_well_without_having_run_anything)
+{
+    struct spawn_group *group = group_of(2);
+    struct spawn_request *request = shell("echo ran");
+    pid_t first = start(group, 0, request), second = start(group, 1, request);
+    spawn_group_dismiss(group);
+    CHECK_INT(ended(first), ==, 0);
+    CHECK_INT(ended(second), ==, 0);
+    CHECK_STR(written(request->stdio[1]), "");
+    spawn_group_destroy(group);
+}
+
+TEST(a_child_leads_a_session_and_has_only_the_descriptors_it_shall_keep)
+{
+    int kept = fcntl(0, F_DUPFD_CLOEXEC, 60), other = fcntl(0, F_DUPFD, 61);
+    CHECK(kept >= 60 && other >= 61);
+    struct spawn_request *request = shell(
+        "set -- $(sed 's/.*) //' /proc/$$/stat); [ $$ = $3 ] && [ $$ = $4 ] && echo leader; "
+        "for fd in 3 4 5 6 7 8 9 10 60 61; do [ ! -e /proc/$$/fd/$fd ] || echo has $fd; done");
+    request->keep_fd[1] = kept;
+    CHECK_INT(run(request, NULL), ==, 0);
+    CHECK_STR(written(request->stdio[1]), "leader\nhas 60");
+}
+
+TEST(a_child_has_the_callers_mask_sigpipe_and_descriptor_limit_not_ours)
+{
+    static const char lines[] = "ulimit -Sn; grep -E 'Sig(Blk|Ign)' /proc/self/status";
+    struct spawn_request *request = shell(lines);
+    CHECK_INT(run(request, NULL), ==, 0);
+    char want[256];
+    snprintf(want, sizeof want, "%.250s", written(request->stdio[1]));
+
+    request = shell(lines); /* remembers how things are now */
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur -= 7;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    CHECK_INT(run(request, NULL), ==, 0);
+    CHECK_STR(written(request->stdio[1]), want);
+}
+
+TEST(what_can_not_be_executed_or_connected_is_recorded_with_its_reason)
+{
+    struct spawn_record record;
+    struct spawn_request *request = shell("");
+    request->file = "/no/such/program";
+    CHECK_INT(run(request, &record), ==, 127);
+    CHECK_INT(record.stage, ==, SPAWN_EXEC);
+    CHECK_INT(record.error, ==, ENOENT);
+    request->file = "/tmp";
+    CHECK_INT(run(request, &record), ==, 126);
+    CHECK_INT(record.error, ==, EACCES);
+    request = shell("");
+    request->stdio[0] = 999;
+    CHECK_INT(run(request, &record), ==, 126);
+    CHECK_INT(record.stage, ==, SPAWN_STDIO);
+    CHECK_INT(record.error, ==, EBADF);
+}
+
+TEST(a_child_at_the_gate_dies_with_its_parent)
+{
+    int ends[2];
+    CHECK_INT(pipe2(ends, O_CLOEXEC), ==, 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct spawn_group *group = group_of(1);
+        pid_t pid = start(group, 0, shell("exec sleep 300"));
+        /* A session of its own: it has looked for its parent, and found it alive. */
+        while (getsid(pid) != pid)
+            sched_yield();
+        _exit(0); /* the gate stays shut */
+    }
+    close(ends[1]);
+    CHECK_INT(ended(parent), ==, 0);
+    CHECK_INT(await_byte(ends[0]), ==, 0);
+}
+
+static void expect_failure(struct spawn_group *group, int code, const char *part)
+{
+    pid_t pid = -5;
+    int pidfd = -5;
+    struct err err;
+    CHECK_INT(spawn_start(group, 0, shell(""), &pid, &pidfd, &err), ==, code);
+    CHECK_HAS(err.text, part);
+    CHECK_INT(pid, ==, -5);
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), ==, -1);
+}
+
+/* In a process of its own, for the limit can't be lifted again. Root is not bound by it. */
+TEST(too_many_processes_is_an_error_that_names_the_limit)
+{
+    struct spawn_group *group = group_of(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit none = {0};
+        if (getuid() == 0 && setresuid(54321, 54321, 54321) < 0)
+            _exit(2);
+        CHECK_INT(setrlimit(RLIMIT_NPROC, &none), ==, 0);
+        expect_failure(group, -EAGAIN, "ulimit -u is 0");
+        _exit(0);
+    }
+    int end = ended(pid);
+    if (end == 2)
+        test_skip("this root can't become another user");
+    CHECK_INT(end, ==, 0);
+    spawn_group_destroy(group);
+}
+
+TEST(too_many_open_files_is_an_error_that_names_the_limit_and_leaves_no_child)
+{
+    struct spawn_group *group = group_of(1);
+    struct rlimit was, full;
+    int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &was);
+    full = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = was.rlim_max};
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &full), ==, 0);
+    expect_failure(group, -EMFILE, "too many open files (ulimit -Hn is ");
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), ==, 0);
+    spawn_group_destroy(group);
+}
+
+/* From here on these system calls fail with ENOSYS; as in a sandbox that does not know them. */
+static void refuse(long first, long second)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)second, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        test_skip("no seccomp filters here");
+}
+
+TEST(without_clone3_a_plain_fork_does)
+{
+    refuse(SYS_clone3, SYS_clone3);
+    struct spawn_request *request = shell("echo ran");
+    CHECK_INT(run(request, NULL), ==, 0);
+    CHECK_STR(written(request->stdio[1]), "ran");
+}
+
+TEST(without_clone3_and_pidfds_there_is_an_error_and_no_child)
+{
+    refuse(SYS_clone3, SYS_pidfd_open);
+    struct spawn_group *group = group_of(1);
+    expect_failure(group, -ENOSYS, "fork: ");
+    spawn_group_destroy(group);
+}
+
+TEST(without_close_range_descriptors_are_closed_one_by_one)
+{
+    refuse(SYS_close_range, SYS_close_range);
+    CHECK(fcntl(0, F_DUPFD, 61) >= 61);
+    struct spawn_request *request = shell("[ ! -e /proc/$$/fd/61 ] && echo closed");
+    CHECK_INT(run(request, NULL), ==, 0);
+    CHECK_STR(written(request->stdio[1]), "closed");
+}
+
+TEST(the_soft_limit_is_raised_as_far_as_needed_and_a_low_hard_limit_is_told)
+{
+    struct rlimit limit = {.rlim_cur = 64, .rlim_max = 200};
+    struct err err;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    CHECK_INT(spawn_reserve_descriptors(4, 0, &err), ==, 0);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    CHECK_INT(limit.rlim_cur, ==, 64); /* enough */
+    CHECK_INT(spawn_reserve_descriptors(40, 0, &err), ==, 0);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    CHECK_INT(limit.rlim_cur, >=, 3 * 40);
+    CHECK_INT(spawn_reserve_descriptors(100, 0, &err), ==, -EMFILE);
+    CHECK_HAS(err.text, "100 workers");
+    CHECK_HAS(err.text, "ulimit -Hn allows 200");
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* agent/watch.c: level-triggered news, and an end that is at once. */
+#include "../../agent/watch.h"
+#include "../harness.h"
+
+#include <unistd.h>
+
+static uv_loop_t loop;
+static struct watch *watch;
+static int ends[2];
+static unsigned calls;
+
+static void on_readable(void *user)
+{
+    CHECK(user == &calls);
+    calls++;
+}
+
+static void stops(void *user)
+{
+    on_readable(user);
+    watch_stop(&watch);
+}
+
+static void start(void (*call)(void *user))
+{
+    uv_loop_init(&loop);
+    CHECK_INT(pipe(ends), ==, 0);
+    watch = watch_start(&loop, ends[0], call, &calls);
+    CHECK(watch != NULL);
+}
+
+static void finish(void)
+{
+    watch_stop(&watch);
+    watch_stop(&watch);
+    CHECK(!watch);
+    close(ends[0]);
+    uv_run(&loop, UV_RUN_DEFAULT); /* ends, for nothing keeps it alive */
+    CHECK_INT(uv_loop_close(&loop), ==, 0);
+}
+
+TEST(it_calls_as_long_as_there_is_something_to_read)
+{
+    start(on_readable);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK_INT(calls, ==, 0);
+    CHECK_INT(write(ends[1], "x", 1), ==, 1);
+    uv_run(&loop, UV_RUN_ONCE);
+    uv_run(&loop, UV_RUN_ONCE);
+    CHECK_INT(calls, ==, 2);
+    char byte;
+    CHECK_INT(read(ends[0], &byte, 1), ==, 1);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK_INT(calls, ==, 2);
+    finish();
+}
+
+TEST(the_end_of_file_is_readable_too)
+{
+    start(on_readable);
+    close(ends[1]);
+    uv_run(&loop, UV_RUN_ONCE);
+    CHECK_INT(calls, ==, 1);
+    finish();
+}
+
+TEST(it_may_be_stopped_from_its_own_call)
+{
+    start(stops);
+    CHECK_INT(write(ends[1], "x", 1), ==, 1);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(calls, ==, 1);
+    finish();
+}
+
+TEST(a_stopped_one_is_not_called_and_its_descriptor_may_be_closed)
+{
+    start(on_readable);
+    CHECK_INT(write(ends[1], "x", 1), ==, 1);
+    watch_stop(&watch);
+    close(ends[0]);
+    ends[0] = -1;
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(calls, ==, 0);
+    finish();
+}
+
+TEST(a_new_one_takes_over_the_same_descriptor)
+{
+    start(stops);
+    watch_stop(&watch);
+    watch = watch_start(&loop, ends[0], stops, &calls);
+    CHECK(watch != NULL);
+    CHECK_INT(write(ends[1], "x", 1), ==, 1);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(calls, ==, 1);
+    finish();
+}
+
+TEST(what_can_not_be_watched_is_refused)
+{
+    uv_loop_init(&loop);
+    CHECK(!watch_start(&loop, 999, on_readable, NULL));
+    CHECK_INT(uv_loop_close(&loop), ==, 0);
+}
