@@ -191,6 +191,13 @@ bool cgroup_remove(const struct cgroup *c)
     return false;
 }
 
+void cgroup_renew(struct cgroup *c)
+{
+    close_fd(&c->fd);
+    if (cgroup_remove(c))
+        cgroup_create(c);
+}
+
 void cgroup_close(struct cgroup *c)
 {
     close_fd(&c->parent_fd);

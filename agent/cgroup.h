@@ -30,6 +30,10 @@ void cgroup_none(struct cgroup *c);
 /* Makes the leaf; c->fd stays -1 if that is refused. */
 void cgroup_create(struct cgroup *c);
 
+/* A fresh leaf in the place of one that was killed and is empty: in a killed one the kernel (seen on Linux 6.18) kills
+ * whatever CLONE_INTO_CGROUP puts there afterwards, too. */
+void cgroup_renew(struct cgroup *c);
+
 /* SIGKILL to all in the leaf and below it (Linux 5.14). False: there is no leaf, or it can't. */
 bool cgroup_kill(const struct cgroup *c);
 

@@ -14,8 +14,9 @@ bool culprit_is_consequence(const char *text, size_t n)
         "closed by remote peer", /* gloo, NCCL */
         "Broken pipe",
         "ncclRemoteError",
-        "remote process exited",       /* NCCL's words for it */
-        "failed to recv, got 0 bytes", /* the TCPStore was in the rank that died */
+        "remote process exited",                   /* NCCL's words for it */
+        "failed to recv, got 0 bytes",             /* the TCPStore was in the rank that died */
+        "has left; a collective needs every rank", /* liblaunch */
         "ConnectionResetError",
         "BrokenPipeError",
     };

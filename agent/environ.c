@@ -52,6 +52,12 @@ static bool is_decided(const char *entry)
     return false;
 }
 
+/* An outer --share-gpus made it; ours would be taken for the user's own and be the same for all ranks. */
+static bool is_outer_host(const char *entry)
+{
+    return strncmp(entry, "NCCL_HOSTID=launch-", strlen("NCCL_HOSTID=launch-")) == 0;
+}
+
 int environ_init(struct environ *e, char *const *inherited, struct err *err)
 {
     *e = (struct environ){0};
@@ -66,7 +72,7 @@ int environ_init(struct environ *e, char *const *inherited, struct err *err)
         return err_set_errno(err, -ENOMEM, "environment");
     }
     for (size_t i = 0; i < n; i++)
-        if (!is_decided(inherited[i]))
+        if (!is_decided(inherited[i]) && !is_outer_host(inherited[i]))
             e->base[e->base_n++] = inherited[i];
     return 0;
 }

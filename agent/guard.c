@@ -56,29 +56,58 @@ static bool reaches_agent(const siginfo_t *info, sigset_t *early)
     return false;
 }
 
-static int watch(pid_t agent, const struct cgroup *cgroup, uint64_t forwarded, sigset_t early)
+/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
+static void die_of_interrupt(void)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    signals_default(SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT); /* PID 1 is not ended by it: then the status is returned after all */
+}
+
+struct guard {
+    pid_t agent;
+    const struct cgroup *cgroup; /* borrowed */
+    uint64_t forwarded;          /* bit n - 1: signal n */
+    sigset_t early;              /* pending when the agent was born */
+    struct tree_old old;         /* children that are not the job's */
+    bool stops;                  /* SIGTSTP is not ignored */
+};
+
+static int end_job(struct guard *g, const siginfo_t *end, bool interrupted)
+{
+    cgroup_kill(g->cgroup);
+    unsigned left = tree_end_all(&g->old, END_ALL_MS);
+    cgroup_remove(g->cgroup);
+    int status = status_of(end);
+    if (left)
+        log_error("%u process(es) of the job can't be killed (state D?)", left);
+    if (interrupted && status == 128 + SIGINT)
+        die_of_interrupt();
+    return status;
+}
+
+static int watch(struct guard *g)
 {
     sigset_t all;
+    bool interrupted = false; /* from the terminal */
     sigfillset(&all);
     for (;;) {
         siginfo_t info;
         int sig = sigwaitinfo(&all, &info);
         if (sig == SIGCHLD) {
             siginfo_t end = {0};
-            if (!reap(agent, &end))
-                continue;
-            cgroup_kill(cgroup);
-            unsigned left = tree_end_all(END_ALL_MS);
-            cgroup_remove(cgroup);
-            int status = status_of(&end);
-            if (left)
-                log_error("%u process(es) of the job can't be killed (state D?)", left);
-            return status;
+            if (reap(g->agent, &end))
+                return end_job(g, &end, interrupted);
+            continue;
         }
+        interrupted |= sig == SIGINT && info.si_code > 0;
         /* The agent is not reaped yet, so its pid is its own. */
-        if (sig > 0 && (forwarded & (1ull << (sig - 1))) && !reaches_agent(&info, &early))
-            kill(agent, sig);
-        if (sig == SIGTSTP)
+        if (sig > 0 && (g->forwarded & (1ull << (sig - 1))) && !reaches_agent(&info, &g->early))
+            kill(g->agent, sig);
+        if (sig == SIGTSTP && g->stops)
             raise(SIGSTOP); /* so that a shell sees the job as stopped */
     }
 }
@@ -90,17 +119,22 @@ int guard_run(int (*agent)(void *user, int guard_pidfd), void *user, const struc
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    /* Ignored, as some parents leave it, the kernel would reap for us and tell nobody. */
+    signals_default(SIGCHLD);
+    uint64_t job_control = 1ull << (SIGTSTP - 1) | 1ull << (SIGCONT - 1);
+    struct guard g = {.cgroup = cgroup,
+                      .forwarded = forwarded | job_control,
+                      .stops = !(signals_ignored() & (1u << SIGTSTP))};
+    tree_remember(&g.old);
     pid_t self = getpid();
     AUTO_FD self_fd = (int)syscall(SYS_pidfd_open, self, 0); /* close-on-exec by definition */
     if (self_fd < 0)
         return err_set_errno(err, -errno, "pidfd_open (Linux 5.3 or newer is needed)");
-    pid_t pid = fork();
-    if (pid < 0)
+    g.agent = fork();
+    if (g.agent < 0)
         return err_set_errno(err, -errno, "fork of the agent");
-    if (pid == 0)
+    if (g.agent == 0)
         _exit(agent(user, take_fd(&self_fd)));
-    sigset_t early;
-    sigpending(&early);
-    uint64_t job_control = 1ull << (SIGTSTP - 1) | 1ull << (SIGCONT - 1);
-    return watch(pid, cgroup, forwarded | job_control, early);
+    sigpending(&g.early);
+    return watch(&g);
 }

@@ -23,14 +23,37 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
 }
 
+bool host_board_is_member(const struct host_board *hb, uint32_t rank)
+{
+    enum stage stage = host_board_stage(hb, rank);
+    return stage == STAGE_JOINED || stage == STAGE_RUNNING || stage == STAGE_COMM_INIT;
+}
+
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank)
+{
+    return hb->board.head && host_board_is_member(hb, rank) &&
+           (atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CATCHES_STOP);
+}
+
+/* Stages only grow, but for the way back from COMM_INIT, whatever a broken worker writes; nobody skips JOINED. */
+static void tell_stage(struct host_board *hb, uint32_t rank, enum stage stage)
+{
+    enum stage seen = hb->seen[rank];
+    if (stage == seen || (stage < seen && stage != STAGE_RUNNING) || seen >= STAGE_LEFT)
+        return;
+    hb->seen[rank] = (uint8_t)stage;
+    if (seen == STAGE_NONE && stage > STAGE_JOINED)
+        hb->on_stage(hb->user, rank, STAGE_JOINED);
+    hb->on_stage(hb->user, rank, stage);
+    /* Those that wait for it in a collective look again, and see that it has gone. */
+    if (stage == STAGE_LEFT && hb->board.head)
+        board_bump_epoch(&hb->board);
+}
+
 void host_board_look(struct host_board *hb)
 {
     for (uint32_t rank = 0; hb->board.head && rank < hb->world_size; rank++) {
-        enum stage stage = host_board_stage(hb, rank);
-        if (stage == hb->seen[rank])
-            continue;
-        hb->seen[rank] = (uint8_t)stage;
-        hb->on_stage(hb->user, rank, stage);
+        tell_stage(hb, rank, host_board_stage(hb, rank));
     }
 }
 

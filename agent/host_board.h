@@ -40,6 +40,12 @@ void host_board_look(struct host_board *hb);
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 
+/* It has joined and not left (nor reported an error). */
+bool host_board_is_member(const struct host_board *hb, uint32_t rank);
+
+/* It is a member that wants to hear of a requested end from launch_check() only. */
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank);
+
 /* Which ranks have not joined within the rendezvous timeout, as a sentence for the report. */
 void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,
                                  size_t size);

@@ -2,12 +2,11 @@
 #include "job.h"
 
 #include "../proto/clock.h"
-#include "aftermath.h"
-#include "gpu_wait.h"
+#include "job_inside.h"
+#include "leftovers.h"
 #include "log.h"
-#include "oom.h"
+#include "news.h"
 #include "tree.h"
-#include "vigil.h"
 #include "watch.h"
 
 #include <assert.h>
@@ -17,55 +16,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* After a worker's end its pipes are read for so long; a grandchild may hold them open for ever. */
-#define DRAIN_MS 200
 /* SIGKILL does not end a process in the D state: we go on without it. */
 #define KILL_LIMIT_MS 10000
 /* What outlives its worker in a job that went well has so long to end by itself once asked. */
 #define LEFTOVER_GRACE_MS 2000
-/* One Ctrl-C can reach us twice (directly, and forwarded by the guard): that is no second request. */
-#define SAME_SIGNAL_NS (200 * NS_PER_MS)
 /* A stdout or stderr that nobody reads does not keep us from exiting. */
 #define FLUSH_MS 2000
-#define LOG_FLUSH_MS 10000 /* a hung disk neither */
-#define MAX_EVENTS 16
-
-/* ---- The job ---- */
-
-struct job {
-    const struct job_config *config;
-    uv_loop_t loop;
-    uv_timer_t timer; /* the state's deadline; every change of state stops it */
-    struct signals signals;
-    struct watch *guard_watch;
-
-    enum job_state state;
-    uint64_t state_since_ns;
-    enum job_event events[MAX_EVENTS]; /* posted, not yet taken */
-    unsigned events_n;
-    bool stepping;
-
-    uint32_t world_size;
-    struct group group;
-    uint32_t joined; /* in this attempt */
-    struct environ environ;
-    struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
-    struct attempt attempt;
-    struct vigil vigil; /* for --hang-timeout */
-    struct oom oom;
-
-    uint32_t restarts;
-    struct failure failure; /* the first one of this attempt */
-    struct aftermath after;
-    int stop_signal; /* that asked the job to end; 0: none */
-    uint64_t stop_signal_ns;
-    bool gpus_used;            /* by the group that is being ended, as far as can be seen */
-    struct gpu_wait *gpu_wait; /* owned; in RESTART only */
-    uv_timer_t limit;          /* --timeout */
-    bool timed_out;
-    int exit_code;
-};
-
+#define LOG_FLUSH_MS 10000
 static void enter_launch(struct job *job);
 static void enter_rendezvous(struct job *job);
 static void enter_stop(struct job *job);
@@ -108,7 +65,7 @@ static void job_step(struct job *job, enum job_event event)
 }
 
 /* Posts an event and, unless that is already going on further up the stack, takes all that are posted. */
-static void job_post(struct job *job, enum job_event event)
+void job_post(struct job *job, enum job_event event)
 {
     assert(job->events_n < MAX_EVENTS);
     job->events[job->events_n++] = event;
@@ -132,199 +89,6 @@ static void set_deadline(struct job *job, uint64_t ms)
     uv_timer_start(&job->timer, on_deadline, ms, 0);
 }
 
-/* ---- What happened: callbacks ---- */
-
-static void on_rank_drained(void *user, unsigned rank)
-{
-    struct job *job = user;
-    if (group_note_drained(&job->group, rank))
-        job_post(job, EVENT_ENDED);
-}
-
-static void reap_adopted(struct job *job);
-
-/* Writes down the first failure of the attempt; later ones are only its consequences. One that was known early
- * (on_lock_lost) is written again once it is certain. */
-static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
-                         int exit_code)
-{
-    struct failure *f = &job->failure;
-    bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
-    if ((f->happened && !certain_now) || job->stop_signal)
-        return;
-    aftermath_blame(f, rank, &job->attempt.board.board, reason, exit_code);
-    if (rank->ended)
-        job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
-                                     sizeof f->what);
-}
-
-/* Others wait in launch_join() for a rank that has ended: it will never come. */
-static void note_early_leaver(struct job *job, const struct rank *rank)
-{
-    note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
-    snprintf(job->failure.what, sizeof job->failure.what,
-             "ended with 0 without calling launch_join(), which others wait in");
-}
-
-static void on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
-{
-    struct job *job = user;
-    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
-    snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
-    job->failure.evidence = evidence;
-    job_post(job, EVENT_HANG);
-}
-
-static bool never_joined(const struct job *job, uint32_t rank)
-{
-    return host_board_stage(&job->attempt.board, rank) == STAGE_NONE;
-}
-
-static void on_rank_exit(void *user, struct rank *rank)
-{
-    struct job *job = user;
-    log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
-              rank->signalled ? "signal" : "code", rank->code);
-    host_board_look(&job->attempt.board);
-    if (rank->reason != REASON_NONE && rank->reason != REASON_STOPPED) {
-        note_failure(job, rank, rank->reason, rank_exit_code(rank));
-        job_post(job, EVENT_RANK_LOST);
-    } else if (job->state == JOB_RENDEZVOUS && never_joined(job, rank->index)) {
-        note_early_leaver(job, rank);
-        job_post(job, EVENT_RANK_LOST);
-    }
-    if (job->relay)
-        relay_rank_drain(job->relay, rank->index, DRAIN_MS);
-    if (group_note_exit(&job->group, rank->index))
-        job_post(job, EVENT_ENDED);
-    reap_adopted(job);
-}
-
-/* A joined worker is dying: the group is stopped now, and not when the kernel has torn its memory down. */
-static void on_lock_lost(void *user, uint32_t index)
-{
-    struct job *job = user;
-    struct rank *rank = &job->group.ranks[index];
-    if (!rank_suspect(rank))
-        return;
-    note_failure(job, rank, rank->reason, rank_exit_code(rank));
-    job_post(job, EVENT_RANK_LOST);
-}
-
-static void on_stage(void *user, uint32_t rank, enum stage stage)
-{
-    struct job *job = user;
-    log_debug("rank %u: %s", rank, stage_name(stage));
-    if (stage != STAGE_JOINED)
-        return;
-    attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
-    if (++job->joined == 1)
-        job_post(job, EVENT_JOINING);
-    if (job->joined == job->world_size) {
-        host_board_release(&job->attempt.board);
-        job_post(job, EVENT_JOINED);
-    }
-}
-
-static void on_outlet_gone(void *user, enum relay_stream_kind kind)
-{
-    struct job *job = user;
-    if (kind != RELAY_STDOUT || job->stop_signal)
-        return;
-    log_error("whoever read our stdout has gone; ending the job");
-    job->stop_signal = SIGPIPE;
-    job->stop_signal_ns = clock_now_ns();
-    job_post(job, EVENT_STOP);
-}
-
-static void decide(struct job *job);
-
-/* Reaps processes that re-parented themselves to us. Workers are left to their pidfds, which tell the order of deaths;
- * whoever reaps one calls here again. */
-static void reap_adopted(struct job *job)
-{
-    for (;;) {
-        siginfo_t info = {0};
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
-            break; /* ECHILD: nothing is left at all */
-        if (!info.si_pid || group_owns(&job->group, info.si_pid))
-            return;
-        waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WNOHANG);
-    }
-    if (job->state == JOB_SWEEP || job->state == JOB_PURGE)
-        decide(job);
-}
-
-static void request_stop(struct job *job, int sig)
-{
-    uint64_t now = clock_now_ns();
-    if (!job->stop_signal) {
-        job->stop_signal = sig;
-        job->stop_signal_ns = now;
-        job_post(job, EVENT_STOP);
-    } else if (now - job->stop_signal_ns >= SAME_SIGNAL_NS) {
-        job_post(job, EVENT_NOW);
-    }
-}
-
-/* Workers are sessions of their own, where the kernel ignores a terminal's stop signals: they get SIGSTOP. */
-static void suspend(struct job *job)
-{
-    group_signal(&job->group, SIGSTOP);
-    raise(SIGSTOP);
-}
-
-static void on_signal(void *user, const struct signalfd_siginfo *info)
-{
-    struct job *job = user;
-    int sig = (int)info->ssi_signo;
-    if (sig < 32 && (job->config->ignored_signals & (1u << sig)))
-        return;
-    if (sig == SIGCHLD) {
-        group_tell_stops(&job->group);
-        reap_adopted(job);
-    } else if (sig == SIGTSTP) {
-        suspend(job);
-    } else if (sig == SIGCONT) {
-        vigil_again(&job->vigil);
-        group_signal(&job->group, SIGCONT);
-    } else if (siglist_has(&job->config->spec->signals_to_handle, sig)) {
-        request_stop(job, sig);
-    } else if (siglist_has(&job->config->spec->forward_signals, sig)) {
-        group_pass_on(&job->group, sig);
-    }
-}
-
-/* The whole job's time is over. One that has done its work and is only cleaned up after is let finish. */
-static void on_limit(uv_timer_t *timer)
-{
-    struct job *job = timer->data;
-    bool tidying = job->state == JOB_SWEEP || job->state == JOB_PURGE;
-    if (job->stop_signal || job->state == JOB_DONE || (tidying && !job->failure.happened))
-        return;
-    if (job->state == JOB_RESTART)
-        log_error("the job's time is over (--timeout)");
-    if (!job->failure.happened) {
-        job->failure =
-            (struct failure){.happened = true, .reason = REASON_TIMEOUT, .at = time(NULL)};
-        job->failure.exit_code = EXIT_CODE_DEADLINE;
-        snprintf(job->failure.what, sizeof job->failure.what,
-                 "it had not ended after %g s (--timeout)",
-                 (double)job->config->spec->timeout_ms / 1000);
-    }
-    job->timed_out = true;
-    request_stop(job, SIGTERM);
-}
-
-static void on_guard_gone(void *user)
-{
-    struct job *job = user;
-    watch_stop(&job->guard_watch);
-    log_error("the guard process was killed; ending the job");
-    job->stop_signal = SIGKILL;
-    job_post(job, EVENT_NOW);
-}
-
 /* ---- What a state does when it is entered, in the order of life ---- */
 
 static void enter_launch(struct job *job)
@@ -332,8 +96,13 @@ static void enter_launch(struct job *job)
     const struct job_config *c = job->config;
     gpu_wait_stop(&job->gpu_wait);
     aftermath_begin(&job->after, &job->failure);
+    if (job->leaf_killed)
+        cgroup_renew(c->cgroup);
+    job->leaf_killed = false;
     job->failure = (struct failure){0};
     job->joined = 0;
+    job->stop_since_ns = 0;
+    job->killed = false;
     group_begin(&job->group, job->relay != NULL);
     oom_rebase(&job->oom);
     struct attempt_config config = {
@@ -354,7 +123,7 @@ static void enter_launch(struct job *job)
         .relay = job->relay,
         .logs = c->logs,
         .cgroup_fd = c->cgroup->fd,
-        .on_stage = on_stage,
+        .on_stage = news_on_stage,
         .user = job,
     };
     struct err err;
@@ -373,8 +142,8 @@ static void enter_rendezvous(struct job *job)
 {
     for (uint32_t i = 0; i < job->world_size; i++) {
         const struct rank *rank = &job->group.ranks[i];
-        if (rank->ended && rank->reason == REASON_NONE && never_joined(job, i)) {
-            note_early_leaver(job, rank);
+        if (rank->ended && rank->reason == REASON_NONE && news_never_joined(job, i)) {
+            news_note_early_leaver(job, rank);
             job_post(job, EVENT_RANK_LOST);
             return;
         }
@@ -406,7 +175,12 @@ static void enter_stop(struct job *job)
             job_post(job, EVENT_ENDED);
         return; /* the others leave by their gate */
     }
-    group_signal(&job->group, sig);
+    job->stop_since_ns = clock_now_ns();
+    for (uint32_t i = 0; i < job->world_size; i++) {
+        /* Who asks launch_check() has its word there; of another rank's failure nobody can save anything. */
+        if (!job->stop_signal || !host_board_catches_stop(&job->attempt.board, i))
+            rank_signal(&job->group.ranks[i], sig);
+    }
     /* A stopped process does not see a signal before it goes on. */
     group_signal(&job->group, SIGCONT);
     tree_signal_children(sig, group_owns, &job->group);
@@ -414,11 +188,12 @@ static void enter_stop(struct job *job)
 
 static void enter_kill(struct job *job)
 {
+    job->killed = true;
     host_board_stop(&job->attempt.board, SIGKILL);
-    cgroup_kill(job->config->cgroup);
+    job->leaf_killed = cgroup_kill(job->config->cgroup);
     set_deadline(job, KILL_LIMIT_MS);
     group_signal(&job->group, SIGKILL);
-    tree_signal_children(SIGKILL, group_owns, &job->group);
+    leftovers_kill(&job->group);
 }
 
 static void enter_sweep(struct job *job)
@@ -426,29 +201,29 @@ static void enter_sweep(struct job *job)
     aftermath_settle(&job->after, &job->failure, &job->group, &job->attempt.board.board,
                      job->joined);
     attempt_finish(&job->attempt);
-    siginfo_t info = {0};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
-        decide(job);
+    if (leftovers_reap(&job->group)) {
+        job_decide(job);
         return;
     }
-    char first[48] = "";
-    pid_t pid = tree_first_child();
-    if (pid)
-        tree_describe(pid, first, sizeof first);
-    unsigned n = tree_signal_children(SIGTERM, NULL, NULL);
-    if (n && !job->failure.happened && !job->stop_signal)
-        log_warn("the workers have ended but left %u process%s behind, such as %s; ending %s", n,
-                 n == 1 ? "" : "es", first, n == 1 ? "it" : "them");
-    set_deadline(job, LEFTOVER_GRACE_MS);
-    reap_adopted(job);
+    uint64_t grace_ms = LEFTOVER_GRACE_MS;
+    if (job->stop_since_ns) {
+        /* Asked with the workers: a program behind a shell that died at once still has the rest of its time. */
+        uint64_t limit_ms = job->config->spec->shutdown_timeout_ms;
+        uint64_t past_ms = (clock_now_ns() - job->stop_since_ns) / NS_PER_MS;
+        grace_ms = job->killed || past_ms >= limit_ms ? 0 : limit_ms - past_ms;
+    } else {
+        leftovers_ask(!job->failure.happened && !job->stop_signal);
+    }
+    set_deadline(job, grace_ms);
+    news_look_after_leftovers(job);
 }
 
 static void enter_purge(struct job *job)
 {
     set_deadline(job, KILL_LIMIT_MS);
-    cgroup_kill(job->config->cgroup);
-    tree_signal_children(SIGKILL, NULL, NULL);
-    reap_adopted(job);
+    job->leaf_killed = cgroup_kill(job->config->cgroup);
+    leftovers_kill(&job->group);
+    news_look_after_leftovers(job);
 }
 
 static int code_of(const struct job *job)
@@ -473,7 +248,7 @@ static void report(struct job *job, bool again)
 }
 
 /* Nothing of the attempt is left: another one, or the end. */
-static void decide(struct job *job)
+void job_decide(struct job *job)
 {
     bool again = job->failure.happened &&
                  aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
@@ -525,13 +300,13 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     uv_timer_init(&job->loop, &job->limit);
     job->limit.data = job;
     if (config->spec->timeout_ms)
-        uv_timer_start(&job->limit, on_limit, config->spec->timeout_ms, 0);
+        uv_timer_start(&job->limit, news_on_limit, config->spec->timeout_ms, 0);
     aftermath_init(&job->after, config->spec, job->world_size);
-    rc = group_init(&job->group, job->world_size, on_rank_exit, job);
+    rc = group_init(&job->group, job->world_size, news_on_rank_exit, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
-                    &job->attempt.board, on_hang, job, err);
+                    &job->attempt.board, news_on_hang, job, err);
     return rc < 0 ? rc : environ_init(&job->environ, environ, err);
 }
 
@@ -547,7 +322,7 @@ static int open_streams(struct job *job, struct err *err)
 {
     struct logs *logs = job->config->logs;
     struct relay_callbacks callbacks = {
-        .on_rank_end = on_rank_drained, .on_outlet_gone = on_outlet_gone, .user = job};
+        .on_rank_end = news_on_rank_drained, .on_outlet_gone = news_on_outlet_gone, .user = job};
     int rc = 0;
     if (logs_want_relay(logs) || job->config->spec->hang_timeout_ms)
         rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
@@ -562,10 +337,10 @@ static int open_streams(struct job *job, struct err *err)
 
 static int start_listening(struct job *job, int guard_pidfd, struct err *err)
 {
-    job->guard_watch = watch_start(&job->loop, guard_pidfd, on_guard_gone, job);
+    job->guard_watch = watch_start(&job->loop, guard_pidfd, news_on_guard_gone, job);
     if (!job->guard_watch)
         return err_set_errno(err, -ENOMEM, "guard");
-    return signals_start(&job->signals, &job->loop, on_signal, job, err);
+    return signals_start(&job->signals, &job->loop, news_on_signal, job, err);
 }
 
 /* The process exits right after: the loop's handles are not closed one by one, the kernel does it. What must not be

@@ -57,6 +57,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] = {
             [EVENT_RANK_LOST] = TO(STOP),
             [EVENT_HANG] = TO(STOP),
             [EVENT_DEADLINE] = TO(STOP),
+            [EVENT_ENDED] = TO(SWEEP),
             [EVENT_STOP] = TO(STOP),
             [EVENT_NOW] = TO(KILL),
         },

@@ -3,6 +3,7 @@
 
 #include "../proto/clock.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,20 +19,21 @@ bool log_has_colour(void)
     return !(no && *no) && term && *term && strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO);
 }
 
+/* Whether stderr is blocking or not is its owner's choice, so each piece is only written when there is room for it:
+ * a poll that says so guarantees PIPE_BUF bytes. */
 void log_block(const char *text, size_t n)
 {
     while (n > 0) {
-        ssize_t done = write(STDERR_FILENO, text, n);
+        struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+        if (poll(&p, 1, STALLED_MS) <= 0)
+            return;
+        ssize_t done = write(STDERR_FILENO, text, n < PIPE_BUF ? n : PIPE_BUF);
         if (done > 0) {
             text += done;
             n -= (size_t)done;
-            continue;
-        }
-        if (done < 0 && errno == EINTR)
-            continue;
-        struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-        if (errno != EAGAIN || poll(&p, 1, STALLED_MS) <= 0)
+        } else if (errno != EINTR && errno != EAGAIN) {
             return;
+        }
     }
 }
 

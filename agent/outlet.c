@@ -182,3 +182,9 @@ void outlet_wait_blocking(struct outlet *const outlets[], unsigned n, int ms)
         outlets[i]->waiting = false;
     }
 }
+
+bool outlet_reader_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
+}

@@ -54,4 +54,7 @@ void outlet_wait(struct outlet *o);
  * the waiting of those that do. on_writable is not called. */
 void outlet_wait_blocking(struct outlet *const outlets[], unsigned n, int ms);
 
+/* Nobody will ever read what is written to the descriptor. */
+bool outlet_reader_gone(int fd);
+
 #endif

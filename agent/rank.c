@@ -47,14 +47,11 @@ static void on_exit_news(void *user)
 {
     struct rank *rank = user;
     siginfo_t info = {0};
-    if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+    if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG) < 0)
+        /* Somebody else reaped it, which nobody may; how it ended is lost. */
+        info = (siginfo_t){.si_pid = rank->pid, .si_code = CLD_EXITED, .si_status = EXIT_CODE_OURS};
+    if (!info.si_pid)
         return;
-    /* Still a zombie, so its process group is certainly its own: what was left in there after a failed or
-     * stopped worker ends with it. */
-    bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
-    if (failed || rank->stopped_by_us)
-        kill(-rank->pid, rank->stopped_by_us ? SIGKILL : SIGTERM);
-    waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG);
     drop_pidfd(rank);
     rank->pid = 0;
     record_end(rank, &info, spawn_result(rank->group, rank->index));

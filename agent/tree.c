@@ -86,11 +86,15 @@ static void signal_descendant(void *user, pid_t pid)
     struct walk *walk = user;
     if (pid <= 1 || walk->depth >= MAX_DEPTH)
         return;
-    /* Below first: a parent that dies of the signal would take its children out of this tree. */
+    bool alone = getpgid(pid) != walk->group;
+    /* A parent that is killed last would fork anew; its orphans come to us, and the caller looks again. */
+    if (alone && walk->sig == SIGKILL)
+        kill(pid, walk->sig);
+    /* Otherwise below first: a parent that ends of the signal would take its children out of this tree. */
     walk->depth++;
     visit_children(pid, signal_descendant, walk);
     walk->depth--;
-    if (getpgid(pid) != walk->group)
+    if (alone && walk->sig != SIGKILL)
         kill(pid, walk->sig);
 }
 
@@ -189,20 +193,52 @@ void tree_describe(pid_t pid, char *text, size_t size)
     snprintf(text, size, "%s (pid %d)", name, (int)pid);
 }
 
-static bool any_child(void)
+static void remember_old(void *user, pid_t pid)
 {
-    siginfo_t info = {0};
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    struct tree_old *old = user;
+    if (old->n < TREE_OLD_MAX)
+        old->pid[old->n++] = pid;
 }
 
-unsigned tree_end_all(unsigned ms)
+void tree_remember(struct tree_old *old)
+{
+    old->n = 0;
+    visit_children(0, remember_old, old);
+}
+
+static bool is_old(void *user, pid_t pid)
+{
+    const struct tree_old *old = user;
+    for (unsigned i = 0; i < old->n; i++)
+        if (old->pid[i] == pid)
+            return true;
+    return false;
+}
+
+static void count_new(void *user, pid_t pid)
+{
+    struct pick *pick = user;
+    pick->signalled += !is_old(pick->user, pid);
+}
+
+static bool any_child(struct tree_old *old)
+{
+    siginfo_t info = {0};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        return false;
+    struct pick pick = {.user = old};
+    visit_children(0, count_new, &pick);
+    return pick.signalled > 0;
+}
+
+unsigned tree_end_all(struct tree_old *old, unsigned ms)
 {
     uint64_t deadline = clock_deadline_ns(ms);
     sigset_t chld;
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
-    while (any_child()) {
-        unsigned left = tree_signal_children(SIGKILL, NULL, NULL);
+    while (any_child(old)) {
+        unsigned left = tree_signal_children(SIGKILL, is_old, old);
         siginfo_t info = {0};
         while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid)
             info.si_pid = 0;
@@ -210,7 +246,7 @@ unsigned tree_end_all(unsigned ms)
             return left;
         /* Blocked and pending is what SIGCHLD is here; the limit covers one that was lost. */
         struct timespec limit = {.tv_nsec = 20 * (long)NS_PER_MS};
-        if (any_child())
+        if (any_child(old))
             sigtimedwait(&chld, NULL, &limit);
     }
     return 0;

@@ -28,8 +28,16 @@ void tree_name(pid_t pid, char name[16]);
 /* "name (pid 12)". */
 void tree_describe(pid_t pid, char *text, size_t size);
 
-/* Kills and reaps everything below this process until nothing is left or `ms` have passed; for the
- * guard, after the agent has gone. Returns the number of processes that could not be ended. */
-unsigned tree_end_all(unsigned ms);
+/* Children that this process was born with: whoever exec()s us may have started some. */
+#define TREE_OLD_MAX 64
+struct tree_old {
+    unsigned n;
+    pid_t pid[TREE_OLD_MAX];
+};
+void tree_remember(struct tree_old *old);
+
+/* Kills and reaps everything below this process but its old children until nothing is left or `ms` have passed; for
+ * the guard, after the agent has gone. Returns the number of processes that could not be ended. */
+unsigned tree_end_all(struct tree_old *old, unsigned ms);
 
 #endif

@@ -13,6 +13,7 @@ TEST(words_of_a_peer_that_went_away_are_a_consequence)
         "ncclRemoteError: A call failed possibly due to a network error or a remote process "
         "exiting",
         "write: Broken pipe",
+        "rank 1 has left; a collective needs every rank",
         "DistNetworkError: failed to recv, got 0 bytes",
     };
     static const char *const CAUSES[] = {"", "ValueError: boom", "CUDA error: out of memory",

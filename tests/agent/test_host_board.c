@@ -74,11 +74,11 @@ TEST(a_look_does_not_wait_for_the_bell)
     open_at(1);
     write_stage(2, 1, STAGE_FAILED);
     host_board_look(&hb);
-    CHECK_STR(news, "2:FAILED ");
+    CHECK_STR(news, "2:JOINED 2:FAILED ");
     CHECK_INT(host_board_stage(&hb, 2), ==, STAGE_FAILED);
     close_all();
     host_board_look(&hb); /* closed: nothing to see */
-    CHECK_STR(news, "2:FAILED ");
+    CHECK_STR(news, "2:JOINED 2:FAILED ");
 }
 
 TEST(what_another_generation_or_a_broken_worker_wrote_is_not_believed)

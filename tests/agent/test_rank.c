@@ -133,18 +133,6 @@ TEST(a_signal_that_asks_for_no_end_does_not_excuse_one)
     finish(REASON_EXIT, 9, "exited with code 9");
 }
 
-TEST(what_a_failed_worker_leaves_in_its_process_group_ends_with_it)
-{
-    int ends[2];
-    CHECK_INT(pipe2(ends, O_CLOEXEC), ==, 0);
-    struct spawn_request *request = shell("sleep 300 & exit 5");
-    request->stdio[1] = ends[1];
-    start(request);
-    close(ends[1]);
-    finish(REASON_EXIT, 5, "exited with code 5");
-    CHECK_INT(await_byte(ends[0]), ==, 0);
-}
-
 TEST(signals_to_a_worker_that_has_gone_go_nowhere)
 {
     start(shell("exit 0"));

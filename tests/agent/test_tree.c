@@ -115,11 +115,11 @@ TEST(everything_below_is_ended_and_reaped_orphans_included)
         _exit(0);
     }
     CHECK_INT(await_byte(ends[0]), ==, 1);
-    CHECK_INT(tree_end_all(PATIENCE_MS), ==, 0);
+    CHECK_INT(tree_end_all(&(struct tree_old){0}, PATIENCE_MS), ==, 0);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), ==, -1);
     CHECK_INT(errno, ==, ECHILD);
     gone();
-    CHECK_INT(tree_end_all(0), ==, 0);
+    CHECK_INT(tree_end_all(&(struct tree_old){0}, 0), ==, 0);
 }
 
 TEST(a_long_list_of_children_is_read_whole)

@@ -43,12 +43,9 @@ check "its code is known early" has 'rank 1: pid [0-9]+ is ending \(code 3' err
 job leave; expect 7 "a rank that leaves"
 check "no death was told" not has 'is ending' err
 
-rm -f go pid.*
-"$LAUNCH" --nproc-per-node=3 python3 job.py exit0 >out 2>err </dev/null & pid=$!
-until_true test -s pid.0 -a -s pid.1
-until_true not kill -0 "$(cat pid.1)" 2>/dev/null
-check "an exit with 0 leaves the others running" kill -0 "$(cat pid.0)"; touch go
-wait $pid; rc=$?; expect 0 "an exit with 0 without leaving"
+job exit0; expect 125 "an exit with 0 without leaving: the others would wait for it for ever"
+check "that is said" has 'rank 1 of 3 failed first: it ended with 0 after launch_join\(\) and without launch_leave\(\)' err
+check "and known by the pidfd" not has 'rank 1: pid [0-9]+ is ending' err
 
 rm -f go pid.*
 "$LAUNCH" --nproc-per-node=3 python3 job.py exec >out 2>err </dev/null & pid=$!

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker that meets the others as it should, but for one rank that does what argv[1] says:
  *
- *     join_job RANK=WHAT      WHAT: away, exit, twice, stranger, thread, flags, abort, kill, quit
+ *     join_job RANK=WHAT      WHAT: away, exit, twice, stranger, thread, flags, abort, kill, quit, stay
  *
  * A rank that joined prints "rank R of N met" after a barrier of all. */
 #include "../../worker/launch.h"
@@ -69,6 +69,8 @@ static void after(const char *what)
         join_as_child();
     if (strcmp(what, "abort") == 0)
         abort();
+    if (strcmp(what, "stay") == 0)
+        pause();
     if (strcmp(what, "quit") == 0)
         exit(0);
 }

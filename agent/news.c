@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "news.h"
+
+#include "../proto/clock.h"
+#include "leftovers.h"
+#include "log.h"
+#include "outlet.h"
+#include "watch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* After a worker's end its pipes are read for so long; a grandchild may hold them open for ever. */
+#define DRAIN_MS 200
+/* One Ctrl-C can reach us twice (directly, and forwarded by the guard): that is no second request. */
+#define SAME_SIGNAL_NS (200 * NS_PER_MS)
+
+void news_on_rank_drained(void *user, unsigned rank)
+{
+    struct job *job = user;
+    if (group_note_drained(&job->group, rank))
+        job_post(job, EVENT_ENDED);
+}
+
+/* Writes down the first failure of the attempt; later ones are only its consequences. One that was known early
+ * (on_lock_lost) is written again once it is certain. */
+static void note_failure(struct job *job, const struct rank *rank, enum reason reason,
+                         int exit_code)
+{
+    struct failure *f = &job->failure;
+    bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
+    if ((f->happened && !certain_now) || job->stop_signal)
+        return;
+    aftermath_blame(f, rank, &job->attempt.board.board, reason, exit_code);
+    if (rank->ended)
+        job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
+                                     sizeof f->what);
+}
+
+bool news_never_joined(const struct job *job, uint32_t rank)
+{
+    return host_board_stage(&job->attempt.board, rank) == STAGE_NONE;
+}
+
+/* A rank that ended with 0 and that others will wait for: in launch_join(), or, if it is a member that has not left,
+ * in the next collective. */
+static bool is_missed(const struct job *job, uint32_t rank)
+{
+    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS)
+        return false;
+    return host_board_is_member(&job->attempt.board, rank) ||
+           (job->state == JOB_RENDEZVOUS && news_never_joined(job, rank));
+}
+
+void news_note_early_leaver(struct job *job, const struct rank *rank)
+{
+    note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
+    snprintf(job->failure.what, sizeof job->failure.what, "%s",
+             news_never_joined(job, rank->index)
+                 ? "ended with 0 without calling launch_join(), which others wait in"
+                 : "ended with 0 after launch_join() and without launch_leave()");
+}
+
+void news_on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
+{
+    struct job *job = user;
+    note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
+    snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    job->failure.evidence = evidence;
+    job_post(job, EVENT_HANG);
+}
+
+void news_on_rank_exit(void *user, struct rank *rank)
+{
+    struct job *job = user;
+    log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
+              rank->signalled ? "signal" : "code", rank->code);
+    host_board_look(&job->attempt.board);
+    if (!job->relay && rank->signalled && rank->code == SIGPIPE &&
+        outlet_reader_gone(STDOUT_FILENO)) {
+        news_on_outlet_gone(job, RELAY_STDOUT); /* a single worker sees it before we do */
+    } else if (rank->reason != REASON_NONE && rank->reason != REASON_STOPPED) {
+        note_failure(job, rank, rank->reason, rank_exit_code(rank));
+        job_post(job, EVENT_RANK_LOST);
+    } else if (rank->reason == REASON_NONE && is_missed(job, rank->index)) {
+        news_note_early_leaver(job, rank);
+        job_post(job, EVENT_RANK_LOST);
+    }
+    if (job->relay)
+        relay_rank_drain(job->relay, rank->index, DRAIN_MS);
+    if (group_note_exit(&job->group, rank->index))
+        job_post(job, EVENT_ENDED);
+    news_look_after_leftovers(job);
+}
+
+/* A joined worker is dying: the group is stopped now, and not when the kernel has torn its memory down. */
+static void on_lock_lost(void *user, uint32_t index)
+{
+    struct job *job = user;
+    struct rank *rank = &job->group.ranks[index];
+    if (!rank_suspect(rank))
+        return;
+    note_failure(job, rank, rank->reason, rank_exit_code(rank));
+    job_post(job, EVENT_RANK_LOST);
+}
+
+void news_on_stage(void *user, uint32_t rank, enum stage stage)
+{
+    struct job *job = user;
+    log_debug("rank %u: %s", rank, stage_name(stage));
+    if (stage != STAGE_JOINED)
+        return;
+    attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
+    if (++job->joined == 1)
+        job_post(job, EVENT_JOINING);
+    if (job->joined == job->world_size) {
+        host_board_release(&job->attempt.board);
+        job_post(job, EVENT_JOINED);
+    }
+}
+
+void news_on_outlet_gone(void *user, enum relay_stream_kind kind)
+{
+    struct job *job = user;
+    if (kind != RELAY_STDOUT || job->stop_signal)
+        return;
+    log_error("whoever read our stdout has gone; ending the job");
+    job->stop_signal = SIGPIPE;
+    job->stop_signal_ns = clock_now_ns();
+    job_post(job, EVENT_STOP);
+}
+
+void news_look_after_leftovers(struct job *job)
+{
+    bool ending = job->state == JOB_SWEEP || job->state == JOB_PURGE;
+    if (leftovers_reap(&job->group) && ending)
+        job_decide(job);
+    else if (job->state == JOB_PURGE)
+        leftovers_kill(&job->group);
+}
+
+static void request_stop(struct job *job, int sig)
+{
+    uint64_t now = clock_now_ns();
+    if (!job->stop_signal) {
+        job->stop_signal = sig;
+        job->stop_signal_ns = now;
+        job_post(job, EVENT_STOP);
+    } else if (now - job->stop_signal_ns >= SAME_SIGNAL_NS) {
+        job_post(job, EVENT_NOW);
+    }
+}
+
+/* Workers are sessions of their own, where the kernel ignores a terminal's stop signals: they get SIGSTOP. */
+static void suspend(struct job *job)
+{
+    group_signal(&job->group, SIGSTOP);
+    raise(SIGSTOP);
+}
+
+void news_on_signal(void *user, const struct signalfd_siginfo *info)
+{
+    struct job *job = user;
+    int sig = (int)info->ssi_signo;
+    if (sig < 32 && (job->config->ignored_signals & (1u << sig)))
+        return;
+    if (sig == SIGCHLD) {
+        group_tell_stops(&job->group);
+        news_look_after_leftovers(job);
+    } else if (sig == SIGTSTP) {
+        suspend(job);
+    } else if (sig == SIGCONT) {
+        vigil_again(&job->vigil);
+        group_signal(&job->group, SIGCONT);
+    } else if (siglist_has(&job->config->spec->signals_to_handle, sig)) {
+        request_stop(job, sig);
+    } else if (siglist_has(&job->config->spec->forward_signals, sig) &&
+               (info->ssi_code > 0 || (pid_t)info->ssi_pid == getppid())) {
+        /* What is sent to our process group comes from the guard as well: once is enough. */
+        group_pass_on(&job->group, sig);
+    }
+}
+
+/* The whole job's time is over. One that has done its work and is only cleaned up after is let finish. */
+void news_on_limit(uv_timer_t *timer)
+{
+    struct job *job = timer->data;
+    bool tidying = job->state == JOB_SWEEP || job->state == JOB_PURGE;
+    if (job->stop_signal || job->state == JOB_DONE || (tidying && !job->failure.happened))
+        return;
+    if (job->state == JOB_RESTART)
+        log_error("the job's time is over (--timeout)");
+    if (!job->failure.happened) {
+        job->failure =
+            (struct failure){.happened = true, .reason = REASON_TIMEOUT, .at = time(NULL)};
+        job->failure.exit_code = EXIT_CODE_DEADLINE;
+        snprintf(job->failure.what, sizeof job->failure.what,
+                 "it had not ended after %g s (--timeout)",
+                 (double)job->config->spec->timeout_ms / 1000);
+    }
+    job->timed_out = true;
+    request_stop(job, SIGTERM);
+}
+
+void news_on_guard_gone(void *user)
+{
+    struct job *job = user;
+    watch_stop(&job->guard_watch);
+    log_error("the guard process was killed; ending the job");
+    job->stop_signal = SIGKILL;
+    job_post(job, EVENT_NOW);
+}
