@@ -30,7 +30,7 @@ struct attempt_config {
     struct rank *ranks;     /* world_size of them, without processes */
     struct relay *relay;    /* NULL: workers inherit our stdout and stderr */
     struct logs *logs;
-    int cgroup_fd;          /* the workers' cgroup; 0 or -1: ours */
+    int cgroup_fd; /* the workers' cgroup; 0 or -1: ours */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void *user;
 };

@@ -21,7 +21,7 @@ struct environ_job {
     unsigned cpus; /* that the job may use */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
-    const char *error_file; /* of this rank; NULL: none */
+    const char *error_file;      /* of this rank; NULL: none */
 };
 
 /* Environments of one worker after another, in memory that is used again. */

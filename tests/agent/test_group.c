@@ -132,10 +132,11 @@ TEST(a_signal_that_is_passed_on_reaches_the_workers_only)
 {
     uv_loop_t loop;
     struct spawn_group *spawn;
-    int out = start_three(&loop, &spawn,
-                          "p=$$; (trap 'echo; exit' USR1; echo; while kill -0 $p; do sleep 0.01; done) 2>&- & "
-                          "trap 'exit 6' USR1; echo; while :; do sleep 0.01; done",
-                          2);
+    int out = start_three(
+        &loop, &spawn,
+        "p=$$; (trap 'echo; exit' USR1; echo; while kill -0 $p; do sleep 0.01; done) 2>&- & "
+        "trap 'exit 6' USR1; echo; while :; do sleep 0.01; done",
+        2);
     group_pass_on(&g, SIGUSR1);
     await_end(&loop, spawn, out); /* another line would not be the end */
     for (int i = 0; i < N; i++) {
