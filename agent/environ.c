@@ -58,20 +58,21 @@ static bool is_outer_host(const char *entry)
     return strncmp(entry, "NCCL_HOSTID=launch-", strlen("NCCL_HOSTID=launch-")) == 0;
 }
 
-int environ_init(struct environ *e, char *const *inherited, struct err *err)
+int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err)
 {
     *e = (struct environ){0};
-    size_t n = 0;
-    while (inherited[n])
-        n++;
-    e->base = calloc(n + 1, sizeof *e->base);
-    e->all = calloc(n + OWN_MAX + 1, sizeof *e->all);
-    e->text = malloc(TEXT_BYTES);
-    if (!e->base || !e->all || !e->text) {
+    size_t variables = 0;
+    while (inherited[variables])
+        variables++;
+    e->slots = variables + OWN_MAX + 1;
+    e->base = calloc(variables + 1, sizeof *e->base);
+    e->lists = calloc(n, e->slots * sizeof *e->lists);
+    e->texts = calloc(n, TEXT_BYTES);
+    if (!e->base || !e->lists || !e->texts) {
         environ_finish(e);
         return err_set_errno(err, -ENOMEM, "environment");
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < variables; i++)
         if (!is_decided(inherited[i]) && !is_outer_host(inherited[i]))
             e->base[e->base_n++] = inherited[i];
     return 0;
@@ -80,8 +81,8 @@ int environ_init(struct environ *e, char *const *inherited, struct err *err)
 void environ_finish(struct environ *e)
 {
     free(e->base);
-    free(e->all);
-    free(e->text);
+    free(e->lists);
+    free(e->texts);
     *e = (struct environ){0};
 }
 
@@ -209,6 +210,8 @@ static void add_torchrun(struct environ *e, const struct environ_job *job, uint3
 char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank)
 {
     e->used = 0;
+    e->all = e->lists + rank * e->slots;
+    e->text = e->texts + (size_t)rank * TEXT_BYTES;
     e->all_n = e->base_n;
     memcpy(e->all, e->base, (e->base_n + 1) * sizeof *e->all);
     add_torchrun(e, job, rank);

@@ -24,21 +24,25 @@ struct environ_job {
     const char *error_file;      /* of this rank; NULL: none */
 };
 
-/* Environments of one worker after another, in memory that is used again. */
+/* Environments of all workers; each has its own memory, used again in the next attempt. */
 struct environ {
     char **base;   /* owned array: the inherited variables that stay (borrowed strings) */
     size_t base_n; /* without the final NULL */
-    char **all;    /* owned array: base and the worker's own */
-    size_t all_n;  /* likewise */
-    char *text;    /* owned: the worker's own variables */
+    size_t slots;  /* of `all` for one worker */
+    char **lists;  /* owned: `slots` of each worker: base and its own */
+    char *texts;   /* owned: the workers' own variables */
+    /* The worker at hand: */
+    char **all; /* its list, */
+    size_t all_n;
+    char *text; /* its text */
     size_t used;
 };
 
-/* Takes the inherited variables. -ENOMEM. */
-MUST_CHECK int environ_init(struct environ *e, char *const *inherited, struct err *err);
+/* Takes the inherited variables, for n workers. -ENOMEM. */
+MUST_CHECK int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err);
 void environ_finish(struct environ *e);
 
-/* The NULL-terminated environment of a rank; valid until the next call. */
+/* The NULL-terminated environment of a rank; stays until it is asked for again. */
 char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank);
 
 /* CUDA/HIP ordinal that a rank shall use: 0 when it sees its own GPU only, else its local rank, even if

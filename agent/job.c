@@ -307,7 +307,7 @@ static int job_init(struct job *job, const struct job_config *config, struct err
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
                     &job->attempt.board, news_on_hang, job, err);
-    return rc < 0 ? rc : environ_init(&job->environ, environ, err);
+    return rc < 0 ? rc : environ_init(&job->environ, job->world_size, environ, err);
 }
 
 static size_t read_error(void *user, uint32_t rank, char *bytes, size_t size)

@@ -3,6 +3,7 @@
 
 #include "../proto/status.h"
 #include "program.h"
+#include "vclone.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -16,18 +17,27 @@
 
 enum gate { GATE_SHUT, GATE_OPEN, GATE_AWAY };
 
+/* What a child needs until it execs, in memory that stays: it may share ours. */
+struct seat {
+    struct spawn_group *group;
+    struct spawn_request request;
+    pid_t parent;
+    struct spawn_record record;
+};
+
 struct spawn_group {
     _Atomic uint32_t gate; /* futex */
     unsigned n;
     size_t bytes;
-    struct spawn_record record[];
+    char *stacks; /* owned: one for each child */
+    struct seat seat[];
 };
+
+/* A few calls deep, no buffers; touched pages only. */
+#define STACK_BYTES (16 * 1024)
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
-#endif
-#ifndef SYS_clone3
-#define SYS_clone3 435
 #endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -39,12 +49,6 @@ struct spawn_group {
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
-
-/* struct clone_args of Linux 5.7, which older headers lack the end of. */
-struct clone_request {
-    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
-        set_tid_size, cgroup;
-};
 
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
 #define DESCRIPTORS_OF_OURS 32
@@ -83,13 +87,20 @@ bool spawn_may_open(unsigned n, unsigned more)
 
 int spawn_group_create(struct spawn_group **ret, unsigned n, struct err *err)
 {
-    size_t bytes = sizeof(struct spawn_group) + n * sizeof(struct spawn_record);
+    size_t bytes = sizeof(struct spawn_group) + n * sizeof(struct seat);
     struct spawn_group *group =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (group == MAP_FAILED)
         return err_set_errno(err, -errno, "memory for %u workers", n);
     group->n = n;
     group->bytes = bytes;
+    group->stacks = mmap(NULL, (size_t)n * STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (group->stacks == MAP_FAILED) {
+        int rc = err_set_errno(err, -errno, "stacks for %u workers", n);
+        munmap(group, bytes);
+        return rc;
+    }
     *ret = group;
     return 0;
 }
@@ -102,8 +113,10 @@ static void set_gate(struct spawn_group *group, enum gate gate)
 
 void spawn_group_destroy(struct spawn_group *group)
 {
-    if (group)
-        munmap(group, group->bytes);
+    if (!group)
+        return;
+    munmap(group->stacks, (size_t)group->n * STACK_BYTES);
+    munmap(group, group->bytes);
 }
 
 void spawn_group_dismiss(struct spawn_group *group)
@@ -118,28 +131,53 @@ void spawn_open_gate(struct spawn_group *group)
 
 struct spawn_record spawn_result(const struct spawn_group *group, unsigned index)
 {
-    return group->record[index];
+    return group->seat[index].record;
 }
 
-/* --- In the child, between fork and exec: async-signal-safe calls only, no malloc. --- */
+/* --- In the child, until exec. It may share our memory: see vclone.h. --- */
 
-static _Noreturn void child_fail(struct spawn_record *record, enum spawn_stage stage, int error)
+#define CALL(number, ...) CALL5(number, __VA_ARGS__, 0, 0, 0, 0, 0)
+#define CALL5(number, a, b, c, d, e, ...)                                                          \
+    raw_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
+
+/* The kernel's struct sigaction; the C library's is another. */
+struct disposition {
+    void (*handler)(int sig);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+static _Noreturn void child_exit(int code)
 {
-    record->error = error;
+    for (;;)
+        CALL(SYS_exit_group, code);
+}
+
+static _Noreturn void child_fail(struct spawn_record *record, enum spawn_stage stage, long error)
+{
+    record->error = (int32_t)error;
     record->stage = stage;
-    _exit(program_exit_code(error));
+    child_exit(program_exit_code((int)error));
 }
 
 static void child_keep_only(const struct spawn_request *request)
 {
-    if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
+    if (CALL(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
         /* Before Linux 5.11, or refused: what we know of is close-on-exec from birth anyway. */
         for (int fd = 3; fd < 256; fd++)
-            fcntl(fd, F_SETFD, FD_CLOEXEC);
+            CALL(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
     }
     for (size_t i = 0; i < ARRAY_LEN(request->keep_fd); i++)
         if (request->keep_fd[i] >= 0)
-            fcntl(request->keep_fd[i], F_SETFD, 0);
+            CALL(SYS_fcntl, request->keep_fd[i], F_SETFD, 0);
+}
+
+/* Ignored or not, as it was when we were started: a handler can't come through exec. */
+static void child_restore(int sig, const struct sigaction *inherited)
+{
+    struct disposition d = {.handler = inherited->sa_handler == SIG_IGN ? SIG_IGN : SIG_DFL};
+    CALL(SYS_rt_sigaction, sig, &d, NULL, sizeof d.mask);
 }
 
 static void child_await_gate(struct spawn_group *group)
@@ -149,76 +187,94 @@ static void child_await_gate(struct spawn_group *group)
         if (gate == GATE_OPEN)
             return;
         if (gate == GATE_AWAY)
-            _exit(0);
-        syscall(SYS_futex, &group->gate, FUTEX_WAIT, GATE_SHUT, NULL, NULL, 0);
+            child_exit(0);
+        CALL(SYS_futex, &group->gate, FUTEX_WAIT, GATE_SHUT, NULL);
     }
 }
 
-static _Noreturn void child_run(struct spawn_group *group, unsigned index,
-                                const struct spawn_request *request, pid_t parent)
+static void child_run(void *arg)
 {
-    struct spawn_record *record = &group->record[index];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_CODE_OURS); /* it died before the prctl */
+    struct seat *seat = arg;
+    const struct spawn_request *request = &seat->request;
+    CALL(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+    if (CALL(SYS_getppid, 0) != seat->parent)
+        child_exit(EXIT_CODE_OURS); /* it died before the prctl */
     if (request->traceable)
-        prctl(PR_SET_PTRACER, parent); /* fails where there is no Yama */
-    setsid();
-    for (int fd = 0; fd < 3; fd++)
-        if (request->stdio[fd] >= 0 && dup2(request->stdio[fd], fd) < 0)
-            child_fail(record, SPAWN_STDIO, errno);
+        CALL(SYS_prctl, PR_SET_PTRACER, seat->parent, 0, 0); /* fails where there is no Yama */
+    CALL(SYS_setsid, 0);
+    for (int fd = 0; fd < 3; fd++) {
+        long rc = request->stdio[fd] >= 0 ? CALL(SYS_dup3, request->stdio[fd], fd, 0) : 0;
+        if (rc < 0)
+            child_fail(&seat->record, SPAWN_STDIO, -rc);
+    }
     child_keep_only(request);
-    setrlimit(RLIMIT_NOFILE, &request->inherited->nofile);
-    sigaction(SIGPIPE, &request->inherited->pipe, NULL);
-    sigaction(SIGCHLD, &request->inherited->chld, NULL);
-    child_await_gate(group);
-    sigprocmask(SIG_SETMASK, &request->inherited->mask, NULL);
-    execve(request->file, request->argv, request->envp);
-    child_fail(record, SPAWN_EXEC, errno);
+    CALL(SYS_prlimit64, 0, RLIMIT_NOFILE, &request->inherited->nofile, NULL);
+    child_restore(SIGPIPE, &request->inherited->pipe);
+    child_restore(SIGCHLD, &request->inherited->chld);
+    child_await_gate(seat->group);
+    CALL(SYS_rt_sigprocmask, SIG_SETMASK, &request->inherited->mask, NULL, sizeof(uint64_t));
+    child_fail(&seat->record, SPAWN_EXEC,
+               -CALL(SYS_execve, request->file, request->argv, request->envp));
 }
 
 /* --- In the parent. --- */
 
+/* The child's pid, or a negative errno. Sharing memory where that can be done. */
+static long clone_child(struct clone_request *args, size_t size, struct seat *seat)
+{
+#if VCLONE_USABLE
+    args->flags |= CLONE_VM;
+    args->stack = (uintptr_t)(seat->group->stacks + (seat - seat->group->seat) * STACK_BYTES);
+    args->stack_size = STACK_BYTES;
+    return vclone(args, size, child_run, seat);
+#else
+    long pid = raw_call(SYS_clone3, (long)args, (long)size, 0, 0, 0);
+    if (pid == 0)
+        child_run(seat);
+    return pid;
+#endif
+}
+
 /* Every reason but a lack of something has to do with the cgroup, or will be met again without it. */
-static long clone_into(int cgroup_fd, int *ret_pidfd)
+static long clone_into(struct seat *seat, int *ret_pidfd)
 {
     struct clone_request args = {
         .flags = CLONE_PIDFD,
         .pidfd = (uintptr_t)ret_pidfd,
         .exit_signal = SIGCHLD,
     };
-    long pid = -1;
-    if (cgroup_fd > 0) {
+    if (seat->request.cgroup_fd > 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)cgroup_fd;
-        pid = syscall(SYS_clone3, &args, sizeof args);
-        if (pid >= 0 || errno == EAGAIN || errno == ENOMEM || errno == EMFILE)
+        args.cgroup = (unsigned)seat->request.cgroup_fd;
+        long pid = clone_child(&args, sizeof args, seat);
+        if (pid >= 0 || pid == -EAGAIN || pid == -ENOMEM || pid == -EMFILE)
             return pid;
     }
     args.flags = CLONE_PIDFD;
-    return syscall(SYS_clone3, &args, offsetof(struct clone_request, set_tid));
+    return clone_child(&args, offsetof(struct clone_request, set_tid), seat);
 }
 
-/* fork() with a pidfd. Not glibc's fork(): no atfork handlers are wanted. A thread of ours (deathwatch.c) may exist,
- * hence the rule for the child above. */
-static pid_t fork_with_pidfd(int cgroup_fd, int *ret_pidfd)
+/* A child with a pidfd: its pid, or a negative errno. A thread of ours (deathwatch.c) may exist, hence no fork
+ * handlers and no C library in the child. */
+static long start_child(struct seat *seat, int *ret_pidfd)
 {
-    long pid = clone_into(cgroup_fd, ret_pidfd);
-    if (pid >= 0 || (errno != ENOSYS && errno != EPERM))
-        return (pid_t)pid;
+    long pid = clone_into(seat, ret_pidfd);
+    if (pid != -ENOSYS && pid != -EPERM)
+        return pid;
     /* Refused by a seccomp filter: an unreaped child's pid is as good. */
     pid = fork();
-    if (pid > 0) {
-        *ret_pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-        if (*ret_pidfd < 0) {
-            int saved = errno;
-            kill((pid_t)pid, SIGKILL);
-            waitpid((pid_t)pid, NULL, 0);
-            errno = saved;
-            return -1;
-        }
+    if (pid < 0)
+        return -errno;
+    if (pid == 0)
+        child_run(seat);
+    *ret_pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (*ret_pidfd < 0) {
+        int error = errno;
+        kill((pid_t)pid, SIGKILL);
+        waitpid((pid_t)pid, NULL, 0);
+        return -error;
     }
-    return (pid_t)pid;
+    return pid;
 }
 
 static int explain_fork(int error, struct err *err)
@@ -239,14 +295,13 @@ static int explain_fork(int error, struct err *err)
 int spawn_start(struct spawn_group *group, unsigned index, const struct spawn_request *request,
                 pid_t *ret_pid, int *ret_pidfd, struct err *err)
 {
-    pid_t self = getpid();
+    struct seat *seat = &group->seat[index];
     int pidfd = -1;
-    pid_t pid = fork_with_pidfd(request->cgroup_fd, &pidfd);
+    *seat = (struct seat){.group = group, .request = *request, .parent = getpid()};
+    long pid = start_child(seat, &pidfd);
     if (pid < 0)
-        return explain_fork(errno, err);
-    if (pid == 0)
-        child_run(group, index, request, self);
-    *ret_pid = pid;
+        return explain_fork((int)-pid, err);
+    *ret_pid = (pid_t)pid;
     *ret_pidfd = pidfd;
     return 0;
 }

@@ -48,6 +48,7 @@ MUST_CHECK int spawn_group_create(struct spawn_group **ret, unsigned n, struct e
 /* No child of it may be left; NULL is fine. */
 void spawn_group_destroy(struct spawn_group *group);
 
+/* What it points to must stay as it is until the group is destroyed: a child may share our memory. */
 struct spawn_request {
     const char *file; /* for execve() */
     char *const *argv;

@@ -46,7 +46,7 @@ static const char *value(char *const *env, const char *name)
 
 static char *const *environment(struct environ *e, char *const *inherited, uint32_t rank)
 {
-    CHECK_INT(environ_init(e, inherited, NULL), ==, 0);
+    CHECK_INT(environ_init(e, job.world_size, inherited, NULL), ==, 0);
     return environ_of(e, &job, rank);
 }
 
@@ -184,7 +184,7 @@ TEST(ranks_that_share_a_gpu_get_a_host_name_each_and_one_visible_gpu)
     char *none[] = {NULL};
     setup(8, 2);
     spec.share_gpus = true;
-    CHECK_INT(environ_init(&e, none, NULL), ==, 0);
+    CHECK_INT(environ_init(&e, job.world_size, none, NULL), ==, 0);
     for (uint32_t rank = 0; rank < 8; rank++) {
         char *const *env = environ_of(&e, &job, rank);
         char host[64], gpu[8];

@@ -12,7 +12,8 @@ check "SIGCHLD ignored by the parent: exit 4" test $? = 4
 # A stderr and stdout that are open and never read.
 mkfifo never; sleep $TAG <never & reader=$!
 "$LAUNCH" --nproc-per-node=2 --shutdown-timeout=1 yes </dev/null >never 2>&1 & pid=$!
-until_true pgrep -P "$(pgrep -P $pid | head -1)" -x yes >/dev/null || fail "yes runs"
+writes() { local agent; agent=$(pgrep -P $pid | head -1); [ -n "$agent" ] && pgrep -P "$agent" -x yes >/dev/null; }
+until_true writes || fail "yes runs"
 kill -TERM $pid; (wait_for() { until_true not kill -0 $pid 2>/dev/null; }; wait_for) || { fail "a stderr nobody reads holds up the end"; kill -9 $pid; }
 wait $pid; rc=$?; expect 143 "SIGTERM with a stuck reader"; kill $reader
 
