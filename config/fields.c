@@ -419,7 +419,7 @@ const struct field FIELDS[] = {
      .help = "How often the job is started again after a worker failed."},
     {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
      AT(restart_window_ms), .parse = parse_duration, .max = TIME_MAX_MS,
-     .help = "Restarts that are older no longer count; 0: all count for ever."},
+     .help = "Restarts longer ago than this no longer count; 0: all count for ever."},
     {.name = "restart-refill", .def = "0", .group = GROUP_RESTARTS, AT(restart_refill),
      .parse = parse_switch,
      .help = "A job that got further than ever before (launch_step) has all its restarts again."},
@@ -433,8 +433,9 @@ const struct field FIELDS[] = {
              "signal (any), hang: 1,3-5,SIGSEGV."},
     {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
      AT(no_restart_on), .parse = parse_codes,
-     .help = "Ends after which it is not; the default holds as long as --restart-on is not given. 93 "
-             "is how a job asks for it; 126, 127: its program or a library is missing."},
+     .help = "Ends of a worker after which the job is not started again. By default, unless --restart-on "
+             "is given, those are 93, by which a job asks for it, and 126 and 127, when a program or a "
+             "library is missing."},
 
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
      .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
@@ -446,14 +447,14 @@ const struct field FIELDS[] = {
     {.name = "signals-to-handle", .pet = "PET_SIGNALS_TO_HANDLE", .arg = "NAMES",
      .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT", .group = GROUP_FAILURES, AT(signals_to_handle),
      .parse = parse_signals, .min = 1, .max = SIGLIST_MAX,
-     .help = "Signals that end the job; the workers get the same one."},
+     .help = "Signals that end the job; the workers get the same one, and a second one means now."},
     {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
      AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
-     .help = "Signals that are passed on to the workers, and the job goes on. With or without SIG."},
+     .help = "Signals that are passed on to the workers, and the job goes on; none: no signal."},
     {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
      AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
-     .help = "A worker that gives no sign of life for so long hangs, and the job is ended with a "
-             "report of where; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
+     .help = "A worker that gives no sign of life for so long hangs: the job is ended, with exit code 123 "
+             "and a report of what each worker does; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
              "(sd_notify), or, for a worker that gives neither, its output."},
     {.name = "exit-code", .arg = "worker|torchrun", .def = "worker", .group = GROUP_FAILURES,
      AT(exit_code), .parse = parse_choice, .choices = EXIT_WORDS,
@@ -462,8 +463,9 @@ const struct field FIELDS[] = {
 
     {.name = "log-dir", .pet = "PET_LOG_DIR", .arg = "DIR", .group = GROUP_OUTPUT, AT(log_dir),
      .parse = output_parse_text,
-     .help = "Where log files go: DIR/<run id>_<random>/attempt_<n>/<rank>/stdout.log and "
-             "stderr.log. /dev/null: no log files."},
+     .help = "Log files go to attempt_<n>/<rank>/stdout.log and stderr.log in a new directory "
+             "DIR/<run-id>_<random>, and after a failure failure.json to that directory itself. "
+             "/dev/null: no log files."},
     {.name = "redirects", .letter = 'r', .pet = "PET_REDIRECTS", .arg = "MAP", .def = "0",
      .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .choices = MAP_WORDS,
      .help = "Streams that go to log files instead of the console: 1 stdout, 2 stderr, 3 both, for "
@@ -471,8 +473,8 @@ const struct field FIELDS[] = {
              "TMPDIR."},
     {.name = "tee", .letter = 't', .pet = "PET_TEE", .arg = "MAP", .def = "0",
      .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .choices = MAP_WORDS,
-     .help = "Streams that go to log files and to the console, there each line with a prefix such "
-             "as [default0]: or as TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE makes it of ${role_name}, "
+     .help = "Streams that go to log files and to the console, there with a prefix before each line: "
+             "[default0]: or what TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE makes of ${role_name}, "
              "${local_rank} and ${rank}."},
     {.name = "local-ranks-filter", .pet = "PET_LOCAL_RANKS_FILTER", .arg = "RANKS",
      .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list,
@@ -494,8 +496,8 @@ const struct field FIELDS[] = {
      .help = "How many renamed log files are kept of each."},
     {.name = "stdin", .arg = "none|RANK|all", .group = GROUP_OUTPUT, AT(stdin_mode),
      .parse = output_parse_stdin, .choices = STDIN_WORDS,
-     .help = "Who gets the launcher's stdin: nobody, one rank or all. A single worker gets it by "
-             "default, several do not."},
+     .help = "Who gets the launcher's stdin: nobody, one rank, or all, who share it. By default a single "
+             "worker gets it, and several do not."},
     {.name = "cgroup", .arg = "auto|off", .def = "auto", .group = GROUP_FAILURES, AT(cgroup),
      .parse = parse_choice, .choices = CGROUP_WORDS,
      .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "

@@ -49,11 +49,13 @@ enum launch_type { LAUNCH_INT32, LAUNCH_INT64, LAUNCH_FLOAT, LAUNCH_DOUBLE };
 enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
 
 /* The job's entry point, for programs that leave main() to liblaunch. The return value is the exit code
- * (0..255); LAUNCH_OK is 0; any negative result becomes exit code 1, with launch_error() reported. */
+ * (0..255): LAUNCH_OK and LAUNCH_STOP become 0, any other negative result becomes 1, with launch_error() on
+ * stderr and in the launcher's failure report. */
 int launch_main(struct launch *l, int argc, char **argv);
 
 /* Becomes a member of the group and returns when all ranks have come, or when --rendezvous-timeout has passed.
- * Call it from the main thread, once: the launcher's early notice of a death is tied to that thread.
+ * Call it from the main thread, once: the launcher's early notice of a death is tied to that thread. A member that
+ * ends with 0 by _exit() or in a crash that its parent hides, and has not left, is a failure of the job; exit() leaves.
  * flags: 0 (reserved for consent to healing).
  * *ret: the membership, to be given to launch_leave(); NULL on failure, and then the text is in launch_error(NULL).
  * LAUNCH_TIMEOUT: some ranks never came. LAUNCH_INVALID: this process, or another one, has already
@@ -61,12 +63,23 @@ int launch_main(struct launch *l, int argc, char **argv);
 LAUNCH_API int launch_join(struct launch **ret, unsigned flags);
 
 /* For jobs that look at launch_check() or launch_step() often: when the job is asked to end (SIGTERM and
- * the like to the launcher), this rank gets no signal but LAUNCH_STOP, saves and returns; SIGKILL
- * follows after --shutdown-timeout. When another rank fails it is ended by SIGTERM as ever. */
+ * the like to the launcher, or --timeout), this rank gets no signal but LAUNCH_STOP, saves and returns; SIGKILL
+ * follows after --shutdown-timeout. Processes that it has started get the signal. When another rank fails, this one is
+ * ended by SIGTERM as ever, but may see LAUNCH_STOP a moment before: save to a new file and rename it.
+ *
+ *     launch_catch_stop(l);
+ *     for (uint64_t step = first; r == LAUNCH_OK && step < last; step++) {
+ *         r = launch_step(l, step);
+ *         if (r == LAUNCH_OK)
+ *             r = one_step(l);    its collectives return LAUNCH_STOP as well
+ *     }
+ *     if (r == LAUNCH_STOP)
+ *         save();                 what the last whole step left
+ *     return r;                   from launch_main(): exit code 0 */
 LAUNCH_API void launch_catch_stop(struct launch *l);
 
 /* Leaves the group; frees l and everything asked of it (communicator, stream). NULL is fine.
- * Other ranks may still be running. */
+ * Other ranks may still be running; a collective of theirs that needs this one fails with LAUNCH_FAILED. */
 LAUNCH_API void launch_leave(struct launch *l);
 
 LAUNCH_API int launch_rank(const struct launch *l);
@@ -82,9 +95,11 @@ launch_restart_count(const struct launch *l); /* of the whole job, equal on all 
 LAUNCH_API int launch_device(const struct launch *l);
 
 /* Collectives over host memory, through shared memory. All ranks must make the same calls in the same order
- * with the same sizes, else LAUNCH_INVALID on at least one of them, naming a rank that differs. A collective of a single
- * generation: LAUNCH_AGAIN when another began, LAUNCH_STOP when the job shall end; the output is then undefined.
- * all_reduce may work in place (in == out), all_gather with in == out + rank * bytes_each; other overlaps are not allowed. Results are bitwise equal on all ranks (ranks are combined in order). */
+ * with the same sizes, else LAUNCH_INVALID on at least one of them, naming a rank that differs. A collective belongs to
+ * one generation: LAUNCH_AGAIN when another began, LAUNCH_STOP when the job shall end, LAUNCH_FAILED when a rank has
+ * left; the output is then undefined. all_reduce may work in place (in == out), all_gather with
+ * in == out + rank * bytes_each; other overlaps are not allowed. Results are bitwise equal on all ranks (ranks are
+ * combined in order). A collective has no deadline of its own: --hang-timeout finds the rank that does not come. */
 LAUNCH_API int launch_barrier(struct launch *l);
 LAUNCH_API int launch_broadcast(struct launch *l, void *data, size_t bytes, int root);
 /* in: bytes_each bytes; out: world size * bytes_each, in order of rank. In place: in == out + rank * bytes_each. */
@@ -92,8 +107,8 @@ LAUNCH_API int launch_all_gather(struct launch *l, const void *in, void *out, si
 LAUNCH_API int launch_all_reduce(struct launch *l, const void *in, void *out, size_t count,
                                  enum launch_type type, enum launch_op op);
 
-/* Tells the launcher that this rank has reached `step` (any number that grows): a store, no system call.
- * Returns what launch_check() returns, so that it can head the loop. */
+/* Tells the launcher that this rank has reached `step` (any number that grows): a store, no system call. It is a
+ * sign of life (--hang-timeout), shows who is behind, and counts as progress (--restart-refill). Returns what launch_check() returns, so that it can head the loop. */
 LAUNCH_API int launch_step(struct launch *l, uint64_t step);
 
 /* LAUNCH_OK, LAUNCH_AGAIN or LAUNCH_STOP: may this generation go on? A load, no system call. Any thread. */
