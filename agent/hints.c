@@ -114,7 +114,7 @@ const char *hints_find(const struct hint_facts *facts)
         return "memory ran out: a smaller batch, fewer data loaders, or a higher limit (the "
                "cgroup's memory.max)";
     if (facts->reason == REASON_RENDEZVOUS)
-        return "every rank must call launch_join(), and only ranks that do are waited for";
+        return "every rank must call launch_join(), and launch_leave() before it ends";
     for (size_t i = 0; i < ARRAY_LEN(HINTS); i++)
         if (fits(&HINTS[i], facts))
             return HINTS[i].say;

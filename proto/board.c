@@ -39,6 +39,7 @@ static_assert(1u << BOARD_BARRIER_ROUNDS >= BOARD_MAX_RANKS, "too few barrier ro
 static_assert(sizeof(_Atomic uint64_t) == 8, "64-bit atomics must be lock-free");
 
 #define PAGE_BYTES 4096ull
+#define ID_SPIN_NS (2 * NS_PER_MS)
 #define EPOCH_POLL_NS (50 * NS_PER_MS)
 
 static uint64_t round_up(uint64_t bytes)
@@ -286,14 +287,17 @@ static inline void cpu_relax(void)
 #endif
 }
 
-int board_wait(const struct board *b, _Atomic uint32_t *word, uint32_t seen, uint32_t epoch,
-               uint64_t deadline_ns)
+/* Bounds in shared memory are anybody's: whatever it says, 1 ms is the most. */
+static uint32_t spin_of(const struct board *b)
+{
+    uint32_t spin_ns = *(volatile uint32_t *)&b->head->spin_ns;
+    return spin_ns < NS_PER_MS ? spin_ns : (uint32_t)NS_PER_MS;
+}
+
+static int wait_for(const struct board *b, _Atomic uint32_t *word, uint32_t seen, uint32_t epoch,
+                    uint64_t deadline_ns, uint64_t spin_ns)
 {
     struct board_head *h = b->head;
-    /* The spin bound comes from shared memory: whatever it says, 1 ms is the most. */
-    uint32_t spin_ns = *(volatile uint32_t *)&h->spin_ns;
-    if (spin_ns > NS_PER_MS)
-        spin_ns = NS_PER_MS;
     uint64_t spin_until = spin_ns ? clock_now_ns() + spin_ns : 0;
     for (unsigned turn = 0;; turn++) {
         if (atomic_load_explicit(word, memory_order_acquire) != seen)
@@ -309,6 +313,25 @@ int board_wait(const struct board *b, _Atomic uint32_t *word, uint32_t seen, uin
         if (deadline_ns != CLOCK_NEVER && clock_now_ns() >= deadline_ns)
             return -ETIMEDOUT;
         sleep_on(word, seen, &h->epoch, epoch, deadline_ns);
+    }
+}
+
+int board_wait(const struct board *b, _Atomic uint32_t *word, uint32_t seen, uint32_t epoch,
+               uint64_t deadline_ns)
+{
+    return wait_for(b, word, seen, epoch, deadline_ns, spin_of(b));
+}
+
+int board_await_id(const struct board *b, uint32_t generation, uint32_t epoch, uint64_t deadline_ns)
+{
+    _Atomic uint32_t *word = &b->head->id_generation;
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
+        if (seen == generation)
+            return 0;
+        int rc = wait_for(b, word, seen, epoch, deadline_ns, spin_of(b) ? ID_SPIN_NS : 0);
+        if (rc < 0)
+            return rc;
     }
 }
 

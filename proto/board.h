@@ -158,6 +158,11 @@ void *board_data(const struct board *b, uint32_t rank);
 MUST_CHECK int board_wait(const struct board *b, _Atomic uint32_t *word, uint32_t seen,
                           uint32_t epoch, uint64_t deadline_ns);
 
+/* Sleeps until the unique id of `generation` has been published, as board_wait() does, but looks for up to 2 ms first where
+ * every rank has a CPU: making an id takes 1 ms or so, and waking a sleeping core costs more than the whole hand-over. */
+MUST_CHECK int board_await_id(const struct board *b, uint32_t generation, uint32_t epoch,
+                              uint64_t deadline_ns);
+
 /* Wakes everybody who sleeps on the word. Call it after storing. */
 void board_wake(_Atomic uint32_t *word);
 

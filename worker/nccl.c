@@ -214,10 +214,10 @@ static int await_id(struct nccl *n, ncclUniqueId *ret, uint64_t deadline_ns)
         int r = group_verdict(n->l, launch_check(n->l));
         if (r != LAUNCH_OK)
             return r;
-        uint32_t seen = atomic_load_explicit(&head->id_generation, memory_order_acquire);
-        if (seen == n->generation)
+        int rc = board_await_id(b, n->generation, epoch, deadline_ns);
+        if (rc == 0)
             break;
-        if (board_wait(b, &head->id_generation, seen, epoch, deadline_ns) == -ETIMEDOUT)
+        if (rc == -ETIMEDOUT)
             return fail_timeout(n);
     }
     if (head->id_nranks != (uint32_t)launch_world_size(n->l))

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ASLEEP_NS (2 * NS_PER_MS)
+#define MAKING_NS NS_PER_MS /* what ncclGetUniqueId() takes, about */
 
 static void publish(struct board_head *head, uint32_t number)
 {
-    struct timespec t = {.tv_nsec = ASLEEP_NS};
+    struct timespec t = {.tv_nsec = MAKING_NS};
     nanosleep(&t, NULL);
     memset(head->id, (int)number, sizeof head->id);
     head->id_published_ns = clock_now_ns();
@@ -23,14 +23,8 @@ static void publish(struct board_head *head, uint32_t number)
 static int await(const struct board *b, uint32_t number)
 {
     uint64_t deadline_ns = clock_deadline_ns(10000);
-    for (;;) {
-        uint32_t epoch = atomic_load_explicit(&b->head->epoch, memory_order_acquire);
-        uint32_t seen = atomic_load_explicit(&b->head->id_generation, memory_order_acquire);
-        if (seen == number)
-            return LAUNCH_OK;
-        if (board_wait(b, &b->head->id_generation, seen, epoch, deadline_ns) < 0)
-            return LAUNCH_FAILED;
-    }
+    uint32_t epoch = atomic_load_explicit(&b->head->epoch, memory_order_acquire);
+    return board_await_id(b, number, epoch, deadline_ns) == 0 ? LAUNCH_OK : LAUNCH_FAILED;
 }
 
 static void print_slowest(const struct board *b, uint32_t nranks)
