@@ -158,6 +158,11 @@ void vigil_start(struct vigil *v)
     v->looking = true;
     v->reader_waits = false;
     hang_begin(&v->hang, v->ranks, v->group->n, v->timeout_ms * NS_PER_MS, clock_now_ns());
+    for (uint32_t i = 0; i < v->group->n; i++) {
+        struct hang_facts facts;
+        gather(v, i, &facts);
+        hang_seen(&v->hang, i, &facts);
+    }
     uint64_t period_ms = hang_period_ms(v->timeout_ms);
     uv_update_time(v->loop);
     uv_timer_start(&v->timer, on_look, period_ms, period_ms);

@@ -56,6 +56,22 @@ W
 run --nproc-per-node=2 --hang-timeout=500ms --max-restarts=1 ./again.sh; expect 0 "hangs once, then runs"
 check "the restart is told" has 'restart 1 of 1' err
 
+# What a rank wrote in an attempt before is no sign of life of this one: it may be silent while another writes.
+worker boom.sh <<'W'
+#!/bin/bash
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then [ $RANK = 1 ] && { echo boom >&2; exit 1; }; exec sleep 60; fi
+for i in 1 2 3 4 5 6 7 8; do [ $RANK = 0 ] && echo step $i; read -r -t 0.4 <> <(:); done; exit 0
+W
+run --nproc-per-node=2 --hang-timeout=1200ms --max-restarts=1 ./boom.sh
+expect 0 "a rank whose failure was its only output is silent in the next attempt"
+# Counters that nobody uses are no reason.
+worker half.sh <<W
+#!/bin/bash
+[ \$RANK = 1 ] && { echo begin; exec sleep $TAG; }; while echo step; do read -r -t 0.2 <> <(:); done
+W
+run --nproc-per-node=2 --hang-timeout=1200ms ./half.sh; expect 123 "one writes, the other no longer"
+check "it is not told of steps: $(cat err)" has 'rank 1 of 2 failed first: it hangs: no sign of life' err
+
 # Liblaunch: rank 2 spins, the others wait in a barrier for it.
 cat >spin.c <<'C'
 #include "launch.h"
