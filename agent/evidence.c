@@ -171,17 +171,38 @@ void evidence_read(const char *sysroot, pid_t pid, struct evidence_proc *ret)
     ret->cpu_s = read_cpu_s(sysroot, pid);
 }
 
+/* The one child that lives; 0: there is none, or there are several. What has ended and is not waited for is none. */
+static pid_t only_child(const char *sysroot, char *list)
+{
+    pid_t only = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+        struct evidence_proc proc;
+        long child = strtol(word, NULL, 10);
+        if (child <= 1 || child > INT32_MAX)
+            return 0;
+        evidence_glance(sysroot, (pid_t)child, &proc);
+        if (proc.state == 'Z' || proc.state == 'X')
+            continue;
+        if (only)
+            return 0;
+        only = (pid_t)child;
+    }
+    return only;
+}
+
 pid_t evidence_worker(const char *sysroot, pid_t pid)
 {
     for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
-        char text[64], *end;
-        if (sysfile_read(text, sizeof text, sysroot, "/proc/%d/task/%d/children", (int)pid,
-                         (int)pid) <= 0)
+        char text[512];
+        ssize_t n = sysfile_read(text, sizeof text, sysroot, "/proc/%d/task/%d/children", (int)pid,
+                                 (int)pid);
+        if (n <= 0 || (size_t)n >= sizeof text - 1) /* more than are worth a look; the last one is cut */
             break;
-        long child = strtol(text, &end, 10);
-        if (child <= 1 || child > INT32_MAX || end[strspn(end, " \n")] != '\0')
+        pid_t child = only_child(sysroot, text);
+        if (!child)
             break;
-        pid = (pid_t)child;
+        pid = child;
     }
     return pid;
 }

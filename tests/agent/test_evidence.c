@@ -82,6 +82,11 @@ TEST(the_worker_is_what_a_script_runs)
     CHECK_INT(evidence_worker(test_dir(), 10), ==, 12);
     test_write("proc/12/task/12/children", "13 14 ");
     CHECK_INT(evidence_worker(test_dir(), 10), ==, 12);
+    /* What has ended and is not waited for does no work. */
+    test_write("proc/13/status", "Name:\tloader\nState:\tZ (zombie)\n");
+    CHECK_INT(evidence_worker(test_dir(), 10), ==, 14);
+    test_write("proc/12/task/12/children", "13 ");
+    CHECK_INT(evidence_worker(test_dir(), 10), ==, 12);
     test_write("proc/12/task/12/children", "10 "); /* a circle can't be, and must not hold us */
     CHECK(evidence_worker(test_dir(), 10) > 0);
     test_write("proc/12/task/12/children", "-5 ");
