@@ -104,7 +104,7 @@ static void enter_launch(struct job *job)
     job->stop_since_ns = 0;
     job->killed = false;
     group_begin(&job->group, job->relay != NULL);
-    oom_rebase(&job->oom);
+    oom_rebase(&job->oom, c->sysroot, c->cgroup);
     struct attempt_config config = {
         .loop = &job->loop,
         .program = c->program,
