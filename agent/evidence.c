@@ -6,6 +6,7 @@
 #include "sysfile.h"
 #include "watch.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 
 #define DEPTH_MAX 8
 #define MARGIN_MS 100 /* the helper stops by itself so long before it is killed */
+#define REAP_MS 50    /* for a killed helper to end; later it is reaped as any child */
 #define STOP_MS 100   /* for the threads of one process to stop */
 
 /* ---- /proc ---- */
@@ -251,6 +253,10 @@ static void stop_helper(struct evidence *e)
     uv_timer_stop(e->timer);
     watch_stop(&e->watch);
     syscall(SYS_pidfd_send_signal, e->pidfd, SIGKILL, NULL, 0); /* fails when it has ended */
+    /* Mostly at once. It must not be taken for something that the workers have left behind. */
+    struct pollfd end = {.fd = e->pidfd, .events = POLLIN};
+    if (poll(&end, 1, REAP_MS) == 1)
+        waitid(P_PIDFD, (id_t)e->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
     close_fd(&e->pidfd);
 }
 

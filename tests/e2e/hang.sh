@@ -72,6 +72,27 @@ W
 run --nproc-per-node=2 --hang-timeout=1200ms ./half.sh; expect 123 "one writes, the other no longer"
 check "it is not told of steps: $(cat err)" has 'rank 1 of 2 failed first: it hangs: no sign of life' err
 
+# Ranks that are only slow, and end while evidence is taken: they did not hang, and the helper is nobody's leftover.
+worker late.py <<'W'
+#!/usr/bin/env python3
+import os, sys, time
+if os.environ["RANK"] == "1":
+    open("pid.new", "w").write(str(os.getpid())); os.rename("pid.new", "pid")
+while not os.path.exists("pid"): time.sleep(0.01)
+status = "/proc/%s/status" % open("pid").read()
+if os.environ["RANK"] == "0": # the suspect, which is looked at before rank 1
+    while "TracerPid:\t0\n" in open(status).read(): pass
+    open("seen", "w")
+    os._exit(0)
+while not os.path.exists("seen"): time.sleep(0.002)
+time.sleep(0.4 if sys.argv[1] == "others" else 0)
+os._exit(0)
+W
+for who in others none; do
+    rm -f pid seen; run --nproc-per-node=8 --hang-timeout=1500ms ./late.py $who; expect 0 "late, while evidence is taken ($who)"
+    check "nothing is told ($who): $(cat err)" test ! -s err
+done
+
 # Liblaunch: rank 2 spins, the others wait in a barrier for it.
 cat >spin.c <<'C'
 #include "launch.h"
