@@ -193,16 +193,31 @@ static pid_t only_child(const char *sysroot, char *list)
     return only;
 }
 
+/* It sleeps until a child ends, as a shell does; a program that does something else is the worker itself, and its child
+ * a helper, such as a data loader. True also when that can't be known. */
+static bool waits_for_child(const char *sysroot, pid_t pid)
+{
+    static const char *const places[] = {"do_wait", "wait4", "waitid", "sigsuspend"};
+    char text[128];
+    if (sysfile_read(text, sizeof text, sysroot, "/proc/%d/wchan", (int)pid) <= 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (strstr(text, places[i]))
+            return true;
+    return false;
+}
+
 pid_t evidence_worker(const char *sysroot, pid_t pid)
 {
     for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
         char text[512];
         ssize_t n = sysfile_read(text, sizeof text, sysroot, "/proc/%d/task/%d/children", (int)pid,
                                  (int)pid);
-        if (n <= 0 || (size_t)n >= sizeof text - 1) /* more than are worth a look; the last one is cut */
+        if (n <= 0 ||
+            (size_t)n >= sizeof text - 1) /* more than are worth a look; the last one is cut */
             break;
         pid_t child = only_child(sysroot, text);
-        if (!child)
+        if (!child || !waits_for_child(sysroot, pid))
             break;
         pid = child;
     }

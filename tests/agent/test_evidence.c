@@ -88,6 +88,11 @@ TEST(the_worker_is_what_a_script_runs)
     CHECK_INT(evidence_worker(test_dir(), 10), ==, 14);
     test_write("proc/12/task/12/children", "13 ");
     CHECK_INT(evidence_worker(test_dir(), 10), ==, 12);
+    /* A parent that does not wait does the work itself. */
+    test_write("proc/11/wchan", "hrtimer_nanosleep");
+    CHECK_INT(evidence_worker(test_dir(), 10), ==, 11);
+    test_write("proc/11/wchan", "do_wait");
+    CHECK_INT(evidence_worker(test_dir(), 10), ==, 12);
     test_write("proc/12/task/12/children", "10 "); /* a circle can't be, and must not hold us */
     CHECK(evidence_worker(test_dir(), 10) > 0);
     test_write("proc/12/task/12/children", "-5 ");

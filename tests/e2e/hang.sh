@@ -72,6 +72,18 @@ W
 run --nproc-per-node=2 --hang-timeout=1200ms ./half.sh; expect 123 "one writes, the other no longer"
 check "it is not told of steps: $(cat err)" has 'rank 1 of 2 failed first: it hangs: no sign of life' err
 
+# A program with a helper process is looked at itself; a shell's program instead of the shell.
+worker helper.py <<W
+#!/usr/bin/env python3
+import subprocess, time
+child = subprocess.Popen(["sleep", "$TAG"])
+time.sleep(60)
+W
+run --hang-timeout=1 ./helper.py; expect 123 "it hangs beside its helper"
+check "its own place is told: $(cat err)" has 'main thread: .*(time_sleep|\[python)' err
+run --hang-timeout=1 sh -c "sleep $TAG; exit 0"; expect 123 "a shell's program hangs"
+check "the program's place is told: $(cat err)" has 'main thread: .*\[sleep\]|no stack' err
+
 # Ranks that are only slow, and end while evidence is taken: they did not hang, and the helper is nobody's leftover.
 worker late.py <<'W'
 #!/usr/bin/env python3
