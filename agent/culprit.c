@@ -17,6 +17,7 @@ bool culprit_is_consequence(const char *text, size_t n)
         "remote process exited",                   /* NCCL's words for it */
         "failed to recv, got 0 bytes",             /* the TCPStore was in the rank that died */
         "has left; a collective needs every rank", /* liblaunch */
+        "the launcher asks the job to end", /* the same, to a rank that is ended with the others */
         "ConnectionResetError",
         "BrokenPipeError",
     };

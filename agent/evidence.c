@@ -6,6 +6,7 @@
 #include "sysfile.h"
 #include "watch.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 
 #define DEPTH_MAX 8
 #define MARGIN_MS 100 /* the helper stops by itself so long before it is killed */
+#define REAP_MS 50    /* for a killed helper to end; later it is reaped as any child */
 #define STOP_MS 100   /* for the threads of one process to stop */
 
 /* ---- /proc ---- */
@@ -171,17 +173,53 @@ void evidence_read(const char *sysroot, pid_t pid, struct evidence_proc *ret)
     ret->cpu_s = read_cpu_s(sysroot, pid);
 }
 
+/* The one child that lives; 0: there is none, or there are several. What has ended and is not waited for is none. */
+static pid_t only_child(const char *sysroot, char *list)
+{
+    pid_t only = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+        struct evidence_proc proc;
+        long child = strtol(word, NULL, 10);
+        if (child <= 1 || child > INT32_MAX)
+            return 0;
+        evidence_glance(sysroot, (pid_t)child, &proc);
+        if (proc.state == 'Z' || proc.state == 'X')
+            continue;
+        if (only)
+            return 0;
+        only = (pid_t)child;
+    }
+    return only;
+}
+
+/* It sleeps until a child ends, as a shell does; a program that does something else is the worker itself, and its child
+ * a helper, such as a data loader. True also when that can't be known. */
+static bool waits_for_child(const char *sysroot, pid_t pid)
+{
+    static const char *const places[] = {"do_wait", "wait4", "waitid", "sigsuspend"};
+    char text[128];
+    if (sysfile_read(text, sizeof text, sysroot, "/proc/%d/wchan", (int)pid) <= 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (strstr(text, places[i]))
+            return true;
+    return false;
+}
+
 pid_t evidence_worker(const char *sysroot, pid_t pid)
 {
     for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
-        char text[64], *end;
-        if (sysfile_read(text, sizeof text, sysroot, "/proc/%d/task/%d/children", (int)pid,
-                         (int)pid) <= 0)
+        char text[512];
+        ssize_t n = sysfile_read(text, sizeof text, sysroot, "/proc/%d/task/%d/children", (int)pid,
+                                 (int)pid);
+        if (n <= 0 ||
+            (size_t)n >= sizeof text - 1) /* more than are worth a look; the last one is cut */
             break;
-        long child = strtol(text, &end, 10);
-        if (child <= 1 || child > INT32_MAX || end[strspn(end, " \n")] != '\0')
+        pid_t child = only_child(sysroot, text);
+        if (!child || !waits_for_child(sysroot, pid))
             break;
-        pid = (pid_t)child;
+        pid = child;
     }
     return pid;
 }
@@ -230,6 +268,10 @@ static void stop_helper(struct evidence *e)
     uv_timer_stop(e->timer);
     watch_stop(&e->watch);
     syscall(SYS_pidfd_send_signal, e->pidfd, SIGKILL, NULL, 0); /* fails when it has ended */
+    /* Mostly at once. It must not be taken for something that the workers have left behind. */
+    struct pollfd end = {.fd = e->pidfd, .events = POLLIN};
+    if (poll(&end, 1, REAP_MS) == 1)
+        waitid(P_PIDFD, (id_t)e->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
     close_fd(&e->pidfd);
 }
 

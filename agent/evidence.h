@@ -48,12 +48,12 @@ MUST_CHECK int evidence_take(struct evidence *e, uv_loop_t *loop, uv_timer_t *ti
                              const pid_t *pids, uint32_t n, uint32_t first,
                              void (*on_taken)(void *user), void *user, struct err *err);
 
-/* Ends the helper, if there still is one, and forgets all. Takes a zeroed or dropped one too. Its process is reaped by
- * whoever reaps what is left below us. */
+/* Ends the helper, if there still is one, and forgets all. Takes a zeroed or dropped one too. Its process is reaped, or,
+ * if it does not end at once, left to whoever reaps what is left below us. */
 void evidence_drop(struct evidence *e);
 
-/* The process that does the work of a worker: itself, or what a shell script runs (as long as every process has
- * one child only). */
+/* The process that does the work of a worker: itself, or what a shell script runs and waits for (as long as every
+ * process has one child only). */
 pid_t evidence_worker(const char *sysroot, pid_t pid);
 
 /* One look at /proc/PID/status only, for the loop: state, and whether a core dump is being written. */

@@ -32,6 +32,11 @@ void hang_begin(struct hang *h, struct hang_rank *ranks, uint32_t n, uint64_t ti
     hang_again(h, now_ns);
 }
 
+void hang_seen(struct hang *h, uint32_t rank, const struct hang_facts *facts)
+{
+    h->ranks[rank].seen = *facts;
+}
+
 /* Half a timeout is several periods: a busy machine does not get there, a stopped process does. */
 void hang_look(struct hang *h, uint64_t now_ns)
 {
@@ -127,46 +132,6 @@ static unsigned differ(const uint64_t a[WORDS_N], const uint64_t b[WORDS_N])
     return i;
 }
 
-/* Why a rank was chosen: what sets it apart from any other rank, by the weightiest word. */
-static enum hang_why reason_for(const struct hang *h, const bool *stopped, uint32_t rank)
-{
-    uint64_t chosen[WORDS_N], other[WORDS_N];
-    if (stopped && stopped[rank])
-        return HANG_STOPPED;
-    measure(h, rank, false, chosen);
-    unsigned first = WORDS_N;
-    for (uint32_t i = 0; i < h->n; i++) {
-        if (i == rank || !h->ranks[i].seen.alive)
-            continue;
-        measure(h, i, false, other);
-        unsigned d = differ(chosen, other);
-        first = d < first ? d : first;
-    }
-    return first < WORDS_N ? why_of[first] : HANG_SILENT;
-}
-
-struct hang_verdict hang_judge(const struct hang *h, const bool *stopped)
-{
-    uint32_t rank = h->n;
-    uint64_t best[WORDS_N] = {0}, words[WORDS_N];
-    for (uint32_t i = 0; i < h->n; i++) {
-        if (!h->ranks[i].seen.alive)
-            continue;
-        measure(h, i, stopped && stopped[i], words);
-        unsigned d = differ(words, best);
-        if (rank < h->n && (d == WORDS_N || words[d] > best[d]))
-            continue;
-        rank = i;
-        for (unsigned k = 0; k < WORDS_N; k++)
-            best[k] = words[k];
-    }
-    if (rank == h->n)
-        return (struct hang_verdict){.rank = 0, .why = HANG_SILENT};
-    return (struct hang_verdict){.rank = rank, .why = reason_for(h, stopped, rank)};
-}
-
-/* ---- words ---- */
-
 static uint64_t highest(const struct hang *h, uint64_t (*of)(const struct hang_facts *facts))
 {
     uint64_t max = 0;
@@ -191,6 +156,57 @@ static uint64_t finished_of(const struct hang_facts *facts)
 {
     return facts->finished;
 }
+
+/* A counter that nobody has ever touched sets ranks apart only by their silence (see behind_with()). */
+static enum hang_why why_by(const struct hang *h, unsigned word)
+{
+    enum hang_why why = word < WORDS_N ? why_of[word] : HANG_SILENT;
+    if (why == HANG_STEP && !highest(h, step_of))
+        return HANG_SILENT;
+    if (why == HANG_COLLECTIVE && !highest(h, entered_of) && !highest(h, finished_of))
+        return HANG_SILENT;
+    return why;
+}
+
+/* Why a rank was chosen: what sets it apart from any other rank, by the weightiest word. */
+static enum hang_why reason_for(const struct hang *h, const bool *stopped, uint32_t rank)
+{
+    uint64_t chosen[WORDS_N], other[WORDS_N];
+    if (stopped && stopped[rank])
+        return HANG_STOPPED;
+    measure(h, rank, false, chosen);
+    unsigned first = WORDS_N;
+    for (uint32_t i = 0; i < h->n; i++) {
+        if (i == rank || !h->ranks[i].seen.alive)
+            continue;
+        measure(h, i, false, other);
+        unsigned d = differ(chosen, other);
+        first = d < first ? d : first;
+    }
+    return why_by(h, first);
+}
+
+struct hang_verdict hang_judge(const struct hang *h, const bool *stopped)
+{
+    uint32_t rank = h->n;
+    uint64_t best[WORDS_N] = {0}, words[WORDS_N];
+    for (uint32_t i = 0; i < h->n; i++) {
+        if (!h->ranks[i].seen.alive)
+            continue;
+        measure(h, i, stopped && stopped[i], words);
+        unsigned d = differ(words, best);
+        if (rank < h->n && (d == WORDS_N || words[d] > best[d]))
+            continue;
+        rank = i;
+        for (unsigned k = 0; k < WORDS_N; k++)
+            best[k] = words[k];
+    }
+    if (rank == h->n)
+        return (struct hang_verdict){.rank = 0, .why = HANG_SILENT};
+    return (struct hang_verdict){.rank = rank, .why = reason_for(h, stopped, rank)};
+}
+
+/* ---- words ---- */
 
 static void describe_why(const struct hang *h, const struct hang_verdict *v, char *text,
                          size_t size)

@@ -104,7 +104,7 @@ static void enter_launch(struct job *job)
     job->stop_since_ns = 0;
     job->killed = false;
     group_begin(&job->group, job->relay != NULL);
-    oom_rebase(&job->oom);
+    oom_rebase(&job->oom, c->sysroot, c->cgroup);
     struct attempt_config config = {
         .loop = &job->loop,
         .program = c->program,
@@ -236,11 +236,12 @@ static int code_of(const struct job *job)
     return job->config->spec->exit_code == EXIT_STYLE_TORCHRUN ? 1 : code;
 }
 
-/* A job that was asked to end from outside needs no explanation. */
+/* A job that was asked to end from outside needs no explanation, unless it had failed before: a failure is not written
+ * down once it is asked. Whoever asks the launcher may have sent the same to the workers, and they were faster. */
 static void report(struct job *job, bool again)
 {
-    bool asked = job->stop_signal && !job->timed_out;
-    if (!job->failure.happened || asked || job->after.reported)
+    bool same = job->stop_signal && !job->timed_out && job->failure.signal == job->stop_signal;
+    if (!job->failure.happened || same || job->after.reported)
         return;
     aftermath_report(&job->after, &job->failure, job->restarts, again ? -1 : job->exit_code,
                      job->timed_out ? "the job's time is over (--timeout)"

@@ -64,9 +64,10 @@ void oom_open(struct oom *oom, const char *sysroot, const struct cgroup *leaf)
         try_file(oom, dir, "memory.oom_control", path);
 }
 
-void oom_rebase(struct oom *oom)
+void oom_rebase(struct oom *oom, const char *sysroot, const struct cgroup *leaf)
 {
-    read_counter(oom->fd, &oom->was);
+    oom_close(oom);
+    oom_open(oom, sysroot, leaf);
 }
 
 bool oom_explain(struct oom *oom, bool killed, char *what, size_t size)

@@ -18,8 +18,9 @@ struct oom {
  * so far, else that of the cgroup we are in. leaf: borrowed; may be one that could not be made. */
 void oom_open(struct oom *oom, const char *sysroot, const struct cgroup *leaf);
 
-/* Forgets what happened up to now: the next attempt begins. */
-void oom_rebase(struct oom *oom);
+/* Forgets what happened up to now: the next attempt begins, maybe in a new leaf (cgroup_renew()), whose counter is
+ * another file. */
+void oom_rebase(struct oom *oom, const char *sysroot, const struct cgroup *leaf);
 
 /* Writes into `what`, how a worker ended, that the out-of-memory killer did it, or ended another process before; if the
  * counter has moved since it was last looked at; then returns true. killed: the worker ended by a SIGKILL that is not ours. */

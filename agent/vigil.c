@@ -104,9 +104,19 @@ static void tell(struct vigil *v, const char *why)
     v->on_hang(v->user, v->verdict.rank, what, v->text);
 }
 
+static void look_on(struct vigil *v);
+
+/* One that was only slow may have come to its end while the others were looked at. */
 static void on_evidence(void *user)
 {
-    tell(user, NULL);
+    struct vigil *v = user;
+    if (rank_alive(&v->group->ranks[v->verdict.rank])) {
+        tell(v, NULL);
+        return;
+    }
+    log_debug("rank %u: has ended; it did not hang", v->verdict.rank);
+    evidence_drop(&v->evidence);
+    look_on(v);
 }
 
 static void take_evidence(struct vigil *v)
@@ -149,6 +159,13 @@ static void on_look(uv_timer_t *timer)
         suspect(v);
 }
 
+static void look_on(struct vigil *v)
+{
+    uint64_t period_ms = hang_period_ms(v->timeout_ms);
+    uv_update_time(v->loop);
+    uv_timer_start(&v->timer, on_look, period_ms, period_ms);
+}
+
 /* ---- life ---- */
 
 void vigil_start(struct vigil *v)
@@ -158,9 +175,12 @@ void vigil_start(struct vigil *v)
     v->looking = true;
     v->reader_waits = false;
     hang_begin(&v->hang, v->ranks, v->group->n, v->timeout_ms * NS_PER_MS, clock_now_ns());
-    uint64_t period_ms = hang_period_ms(v->timeout_ms);
-    uv_update_time(v->loop);
-    uv_timer_start(&v->timer, on_look, period_ms, period_ms);
+    for (uint32_t i = 0; i < v->group->n; i++) {
+        struct hang_facts facts;
+        gather(v, i, &facts);
+        hang_seen(&v->hang, i, &facts);
+    }
+    look_on(v);
 }
 
 void vigil_again(struct vigil *v)

@@ -37,6 +37,8 @@ static inline struct spawn_request *shell(const char *script)
                                      .stdio = {-1, memfd_create("out", MFD_CLOEXEC), -1},
                                      .keep_fd = {-1, -1},
                                      .inherited = &inherited};
+    /* Several write to it at once, and a memfd's position is not guarded against that as a file's is. */
+    fcntl(request.stdio[1], F_SETFL, O_APPEND);
     return &request;
 }
 

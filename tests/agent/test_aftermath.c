@@ -101,6 +101,20 @@ TEST(a_rank_that_was_dying_already_is_named_before_its_victim)
     tear_down(&s);
 }
 
+TEST(a_rank_that_says_it_was_asked_to_end_is_no_culprit)
+{
+    struct scene s;
+    set_up(&s);
+    end(&s, 2, 1000, 0, 1, "recv: Connection reset by peer");
+    blame(&s, 2);
+    end(&s, 1, 1100, 0, 1, "the launcher asks the job to end"); /* worker_verdict() */
+    end(&s, 0, 1100, SIGTERM, 0, NULL);
+    end(&s, 3, 1100, SIGTERM, 0, NULL);
+    settle(&s);
+    CHECK_INT(s.failure.rank, ==, 2);
+    tear_down(&s);
+}
+
 TEST(an_exit_after_our_signal_counts_only_when_it_had_reported_an_error)
 {
     for (int reported = 0; reported <= 1; reported++) {

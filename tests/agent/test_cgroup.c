@@ -171,13 +171,33 @@ TEST(a_counter_that_moved_is_told_once)
     CHECK_HAS(explain(false, "exited with code 3"), "exited with code 3, after the kernel's");
     CHECK_HAS(what, "went from 4 to 6");
     test_write("sys/fs/cgroup/s/memory.events", "oom_kill 7\n");
-    oom_rebase(&oom);
+    oom_rebase(&oom, test_dir(), &leaf);
     CHECK_STR(explain(true, "died"), "died");
     test_write("sys/fs/cgroup/s/memory.events", "oom_kill x\n");
     CHECK_STR(explain(true, "died"), "died");
     oom_close(&oom);
     CHECK_STR(explain(true, "died"), "died");
     oom_close(&oom);
+}
+
+TEST(a_leaf_made_anew_has_a_counter_of_its_own)
+{
+    struct cgroup mine = {.parent_fd = -1, .name = "leaf"};
+    test_write("leaf/memory.events", "oom_kill 5\n");
+    mine.fd = open(below("/leaf"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    oom_open(&oom, test_dir(), &mine);
+    /* as cgroup_renew() does */
+    CHECK_INT(unlink(below("/leaf/memory.events")), ==, 0);
+    CHECK_INT(rmdir(below("/leaf")), ==, 0);
+    close(mine.fd);
+    test_write("leaf/memory.events", "oom_kill 0\n");
+    mine.fd = open(below("/leaf"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    oom_rebase(&oom, test_dir(), &mine);
+    CHECK_STR(explain(true, "died"), "died");
+    test_write("leaf/memory.events", "oom_kill 1\n");
+    CHECK_HAS(explain(true, "died"), "oom_kill of leaf went from 0 to 1");
+    oom_close(&oom);
+    close(mine.fd);
 }
 
 TEST(the_old_hierarchy_has_a_counter_too)

@@ -56,6 +56,55 @@ W
 run --nproc-per-node=2 --hang-timeout=500ms --max-restarts=1 ./again.sh; expect 0 "hangs once, then runs"
 check "the restart is told" has 'restart 1 of 1' err
 
+# What a rank wrote in an attempt before is no sign of life of this one: it may be silent while another writes.
+worker boom.sh <<'W'
+#!/bin/bash
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then [ $RANK = 1 ] && { echo boom >&2; exit 1; }; exec sleep 60; fi
+for i in 1 2 3 4 5 6 7 8; do [ $RANK = 0 ] && echo step $i; read -r -t 0.4 <> <(:); done; exit 0
+W
+run --nproc-per-node=2 --hang-timeout=1200ms --max-restarts=1 ./boom.sh
+expect 0 "a rank whose failure was its only output is silent in the next attempt"
+# Counters that nobody uses are no reason.
+worker half.sh <<W
+#!/bin/bash
+[ \$RANK = 1 ] && { echo begin; exec sleep $TAG; }; while echo step; do read -r -t 0.2 <> <(:); done
+W
+run --nproc-per-node=2 --hang-timeout=1200ms ./half.sh; expect 123 "one writes, the other no longer"
+check "it is not told of steps: $(cat err)" has 'rank 1 of 2 failed first: it hangs: no sign of life' err
+
+# A program with a helper process is looked at itself; a shell's program instead of the shell.
+worker helper.py <<W
+#!/usr/bin/env python3
+import subprocess, time
+child = subprocess.Popen(["sleep", "$TAG"])
+time.sleep(60)
+W
+run --hang-timeout=1 ./helper.py; expect 123 "it hangs beside its helper"
+check "its own place is told: $(cat err)" has 'main thread: .*(time_sleep|\[python)' err
+run --hang-timeout=1 sh -c "sleep $TAG; exit 0"; expect 123 "a shell's program hangs"
+check "the program's place is told: $(cat err)" has 'main thread: .*\[sleep\]|no stack' err
+
+# Ranks that are only slow, and end while evidence is taken: they did not hang, and the helper is nobody's leftover.
+worker late.py <<'W'
+#!/usr/bin/env python3
+import os, sys, time
+if os.environ["RANK"] == "1":
+    open("pid.new", "w").write(str(os.getpid())); os.rename("pid.new", "pid")
+while not os.path.exists("pid"): time.sleep(0.01)
+status = "/proc/%s/status" % open("pid").read()
+if os.environ["RANK"] == "0": # the suspect, which is looked at before rank 1
+    while "TracerPid:\t0\n" in open(status).read(): pass
+    open("seen", "w")
+    os._exit(0)
+while not os.path.exists("seen"): time.sleep(0.002)
+time.sleep(0.4 if sys.argv[1] == "others" else 0)
+os._exit(0)
+W
+for who in others none; do
+    rm -f pid seen; run --nproc-per-node=8 --hang-timeout=1500ms ./late.py $who; expect 0 "late, while evidence is taken ($who)"
+    check "nothing is told ($who): $(cat err)" test ! -s err
+done
+
 # Liblaunch: rank 2 spins, the others wait in a barrier for it.
 cat >spin.c <<'C'
 #include "launch.h"
