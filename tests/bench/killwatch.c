@@ -56,6 +56,8 @@ static void read_pids(int fifo, unsigned n, pid_t *pids)
             if (text[i] >= '0' && text[i] <= '9') {
                 pid = pid * 10 + (text[i] - '0');
             } else {
+                if (pid <= 1)
+                    give_up("a worker wrote no pid");
                 pids[got++] = (pid_t)pid;
                 pid = 0;
             }

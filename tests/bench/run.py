@@ -239,7 +239,7 @@ class Bench:
     def kill(self):
         """SIGKILL of one of 8 workers, which obey SIGTERM: the others dead, and the launcher gone."""
         with Fifos("pids") as (pids,):
-            worker = ("/bin/sh", "-c", f"echo $$ >{pids}; exec sleep 1000")
+            worker = ("/bin/sh", "-c", f"read p x </proc/self/stat; echo $p >{pids}; exec sleep 1000")
             names = ["launch", *self.peers.names("hydra", "openmpi")]
             once = lambda name: self.killwatch("end", pids, self.peers.argv(name, 8, *worker))
             taken = interleave(self.rounds(20), {x: (lambda x=x: once(x), 5 if x == "openmpi" else None) for x in names})
@@ -264,7 +264,7 @@ class Bench:
     def restart(self):
         """SIGKILL of one of 8 shells to 8 new ones running."""
         with Fifos("pids", "hold") as (pids, hold):
-            worker = ("/bin/sh", "-c", f"exec 3<>{hold}; echo $$ >{pids}; read x <&3")
+            worker = ("/bin/sh", "-c", f"exec 3<>{hold}; read p x </proc/self/stat; echo $p >{pids}; read x <&3")
             ours = self.peers.argv("launch", 8, "--max-restarts=1", "--", *worker)
             measures = {"launch": (lambda: self.killwatch("again", pids, ours)[0], None)}
             if self.peers.names("torchrun"):

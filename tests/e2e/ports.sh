@@ -3,14 +3,14 @@
 # MASTER_ADDR and MASTER_PORT: a port that rank 0 can bind, for every job its own, without a resolver.
 . "$SRC/tests/e2e/lib.sh"
 cat >rdv.py <<'W'
-import os, socket, sys
+import os, select, socket, sys
 e = os.environ; a, p, r, n = e["MASTER_ADDR"], int(e["MASTER_PORT"]), int(e["RANK"]), int(e["WORLD_SIZE"])
 if r == 0:
     s = socket.create_server((a, p)); k = [s.accept() for _ in range(n - 1)]
 else:
-    for i in range(2000):
+    for i in range(2000):  # for 20 s at most
         try: k = socket.create_connection((a, p), 1); break
-        except OSError: os.sched_yield()
+        except OSError: select.select([], [], [], .01)
     else: sys.exit(9)
 open("rdv.%d" % r, "w").write("%s %d\n" % (a, p))
 W
