@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #define DEFAULT_TEMPLATE "[${role_name}${local_rank}]:"
 
 /* The macro that stands at `at`, which is behind a dollar; *ret_n: its length with the braces. */
@@ -58,26 +62,67 @@ int prefix_make(struct prefix *prefix, const char *template, const char *role, u
     return 0;
 }
 
+#ifdef __SSE2__
+/* Copies up to and with the first newline, 16 bytes at a time, as far as whole pieces go: to has room for as many bytes as
+ * in has. Returns what was copied; *found: it ends with the newline. A line is passed once instead of twice. */
+static size_t copy_pieces(char *to, const char *in, size_t n, bool *found)
+{
+    const __m128i newline = _mm_set1_epi8('\n');
+    size_t done = 0;
+    for (; n - done >= 16; done += 16) {
+        __m128i piece = _mm_loadu_si128((const void *)(in + done));
+        unsigned hit = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(piece, newline));
+        _mm_storeu_si128((void *)(to + done), piece);
+        if (hit) {
+            *found = true;
+            return done + (size_t)__builtin_ctz(hit) + 1;
+        }
+    }
+    return done;
+}
+#else
+static size_t copy_pieces(char *to, const char *in, size_t n, bool *found)
+{
+    (void)to, (void)in, (void)n, (void)found;
+    return 0;
+}
+#endif
+
+/* As copy_pieces(), to the end. */
+static size_t copy_line(char *to, const char *in, size_t n, bool *found)
+{
+    size_t done = copy_pieces(to, in, n, found);
+    if (*found || done == n)
+        return done;
+    const char *newline = memchr(in + done, '\n', n - done);
+    size_t rest = newline ? (size_t)(newline + 1 - (in + done)) : n - done;
+    memcpy(to + done, in + done, rest);
+    *found = newline != NULL;
+    return done + rest;
+}
+
 size_t prefix_lines(const struct prefix *prefix, bool *mid_line, const char **data, size_t *n,
                     char *out, size_t room)
 {
     const char *in = *data, *end = in + *n;
     char *to = out, *stop = out + room;
     while (in < end && to < stop) {
+        size_t left = (size_t)(stop - to);
         if (!*mid_line) {
-            if ((size_t)(stop - to) <= prefix->n)
+            if (left <= prefix->n)
                 break;
-            memcpy(to, prefix->text, prefix->n);
+            /* The usual prefix is short, and a copy of known length is no call. */
+            if (prefix->n <= 16 && left >= 16)
+                memcpy(to, prefix->text, 16);
+            else
+                memcpy(to, prefix->text, prefix->n);
             to += prefix->n;
+            left -= prefix->n;
         }
-        const char *newline = memchr(in, '\n', (size_t)(end - in));
-        size_t length = (size_t)((newline ? newline + 1 : end) - in);
-        *mid_line = !newline;
-        if (length > (size_t)(stop - to)) {
-            length = (size_t)(stop - to);
-            *mid_line = true;
-        }
-        memcpy(to, in, length);
+        bool found = false;
+        size_t ahead = (size_t)(end - in);
+        size_t length = copy_line(to, in, ahead < left ? ahead : left, &found);
+        *mid_line = !found;
         to += length;
         in += length;
     }
