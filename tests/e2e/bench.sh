@@ -3,6 +3,7 @@
 # limit: 120
 # The harness behind `make bench` measures, and writes what it says it writes. Nothing here looks at a duration.
 . "$SRC/tests/e2e/lib.sh"
+sanitized && skip "needs the plain build"
 bench() { timeout -k 5 100 env BUILD="$BUILD" python3 "$SRC/tests/bench/run.py" "$@" >out 2>err </dev/null; rc=$?; }
 bench torn starts --quick --starts 12 --json got.json; expect 0 "two cheap items"
 check "a table" has '^torn or lost lines of 8 x 5000 .* 0 +ok$' out

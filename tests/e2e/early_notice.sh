@@ -4,6 +4,7 @@
 # Workers that joined hold a robust lock: a death is known before the memory is torn down, and nothing but a death is
 # taken for one.
 . "$SRC/tests/e2e/lib.sh"
+sanitized && skip "needs the plain build"
 command -v python3 >/dev/null || skip "no python3"
 cat >job.py <<P
 import ctypes, os, signal, sys, threading, time

@@ -25,6 +25,9 @@ expect() { [ "$rc" = "$1" ] || { fail "$2: exit $1 expected, got $rc"; sed 's/^/
 # worker NAME <<'E': an executable script
 worker() { cat >"$1"; chmod +x "$1"; }
 
+# The build that is tested carries sanitizers: it is slower, and its libraries can't be loaded by a plain interpreter.
+sanitized() { case $BUILD in */san-*) true ;; *) false ;; esac; }
+
 # A short wait between two looks; until_true polls for at most 20 s.
 pause() { read -r -t 0.02 <> <(:) || true; }
 until_true() {

@@ -3,6 +3,7 @@
 # limit: 120
 # An out-of-memory kill is named, with proof; no other SIGKILL is taken for one.
 . "$SRC/tests/e2e/lib.sh"
+sanitized && skip "needs the plain build"
 worker k.sh <<'W'
 #!/bin/sh
 [ $RANK = 1 ] && kill -KILL $$; exec sleep 60
