@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "deathwatch.h"
+#include "syscalls.h"
 
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
-
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv 449
-#endif
 
 #define WAIT_MAX 128                    /* FUTEX_WAITV_MAX */
 #define SHIFT_RANKS (WAIT_MAX - 1)      /* one word is our own */

@@ -3,6 +3,7 @@
 #include "evidence.h"
 
 #include "../proto/clock.h"
+#include "syscalls.h"
 #include "sysfile.h"
 #include "watch.h"
 
@@ -15,16 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-#ifndef SYS_pidfd_send_signal
-#define SYS_pidfd_send_signal 424
-#endif
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 #define DEPTH_MAX 8
 #define MARGIN_MS 100 /* the helper stops by itself so long before it is killed */

@@ -5,6 +5,7 @@
 #include "../proto/env.h"
 #include "log.h"
 #include "nvml.h"
+#include "syscalls.h"
 #include "sysfile.h"
 #include "tree.h"
 #include "watch.h"
@@ -17,16 +18,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-#ifndef SYS_pidfd_send_signal
-#define SYS_pidfd_send_signal 424
-#endif
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 #define LINE_BYTES 256
 #define ENVIRON_BYTES ((size_t)256 << 10)

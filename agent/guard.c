@@ -4,6 +4,7 @@
 #include "../proto/status.h"
 #include "log.h"
 #include "signals.h"
+#include "syscalls.h"
 #include "tree.h"
 
 #include <signal.h>
@@ -14,10 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 
 /* A process in the D state does not die of SIGKILL; it must not keep us for ever. */
 #define END_ALL_MS 10000

@@ -3,6 +3,7 @@
 
 #include "../proto/status.h"
 #include "program.h"
+#include "syscalls.h"
 #include "vclone.h"
 
 #include <fcntl.h>
@@ -35,20 +36,6 @@ struct spawn_group {
 
 /* A few calls deep, no buffers; touched pages only. */
 #define STACK_BYTES (16 * 1024)
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-#ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC (1U << 2)
-#endif
-
-#ifndef CLONE_INTO_CGROUP
-#define CLONE_INTO_CGROUP 0x200000000ULL
-#endif
 
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
 #define DESCRIPTORS_OF_OURS 32

@@ -7,15 +7,13 @@
 #ifndef LAUNCH_AGENT_VCLONE_H
 #define LAUNCH_AGENT_VCLONE_H
 
+#include "syscalls.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef SYS_clone3
-#define SYS_clone3 435
-#endif
 
 /* struct clone_args of Linux 5.7, which older headers lack the end of. */
 struct clone_request {
