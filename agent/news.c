@@ -6,6 +6,7 @@
 #include "log.h"
 #include "outlet.h"
 #include "watch.h"
+#include "xid.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -35,6 +36,10 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
     if (rank->ended)
         job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
                                      sizeof f->what);
+    struct xid xid;
+    if (rank->ended && job->config->plan->gpus.vendor == GPU_NVIDIA &&
+        xid_find(job->config->sysroot, rank->last_pid, rank->started_ns, &xid))
+        xid_explain(&xid, f->what, sizeof f->what);
 }
 
 bool news_never_joined(const struct job *job, uint32_t rank)
