@@ -47,9 +47,12 @@ static void on_exit_news(void *user)
 {
     struct rank *rank = user;
     siginfo_t info = {0};
-    if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG) < 0)
+    if (waitid(P_PIDFD, (id_t)rank->pidfd, &info, WEXITED | WNOHANG) < 0) {
         /* Somebody else reaped it, which nobody may; how it ended is lost. */
-        info = (siginfo_t){.si_pid = rank->pid, .si_code = CLD_EXITED, .si_status = EXIT_CODE_OURS};
+        info.si_pid = rank->pid;
+        info.si_code = CLD_EXITED;
+        info.si_status = EXIT_CODE_OURS;
+    }
     if (!info.si_pid)
         return;
     drop_pidfd(rank);
