@@ -10,8 +10,8 @@ TEST(words_of_a_peer_that_went_away_are_a_consequence)
     static const char *const CONSEQUENCES[] = {
         "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1",
         "recv: Connection reset by peer",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process "
-        "exiting",
+        ("ncclRemoteError: A call failed possibly due to a network error or a remote process "
+         "exiting"),
         "write: Broken pipe",
         "rank 1 has left; a collective needs every rank",
         "DistNetworkError: failed to recv, got 0 bytes",
