@@ -50,19 +50,20 @@ static void tell_stage(struct host_board *hb, uint32_t rank, enum stage stage)
         board_bump_epoch(&hb->board);
 }
 
-void host_board_look(struct host_board *hb)
+void host_board_look_at(struct host_board *hb, uint32_t rank)
 {
-    for (uint32_t rank = 0; hb->board.head && rank < hb->world_size; rank++) {
+    if (hb->board.head)
         tell_stage(hb, rank, host_board_stage(hb, rank));
-    }
 }
 
 static void on_bell(void *user)
 {
     struct host_board *hb = user;
     eventfd_t count;
-    if (eventfd_read(hb->bell, &count) == 0)
-        host_board_look(hb);
+    if (eventfd_read(hb->bell, &count) < 0)
+        return;
+    for (uint32_t rank = 0; rank < hb->world_size; rank++)
+        host_board_look_at(hb, rank);
 }
 
 static int park(int *fd, struct err *err)

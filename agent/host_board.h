@@ -35,8 +35,8 @@ void host_board_release(struct host_board *hb);
  * number but 0. */
 void host_board_stop(struct host_board *hb, uint32_t why);
 
-/* Reads all stages now; for a look after a worker's death, when the bell may not have been heard yet. */
-void host_board_look(struct host_board *hb);
+/* Reads the stage of a rank now; for a look after its death, when the bell may not have been heard yet. */
+void host_board_look_at(struct host_board *hb, uint32_t rank);
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 

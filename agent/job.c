@@ -190,7 +190,7 @@ static void enter_kill(struct job *job)
 {
     job->killed = true;
     host_board_stop(&job->attempt.board, SIGKILL);
-    job->leaf_killed = cgroup_kill(job->config->cgroup);
+    job->leaf_killed |= cgroup_kill(job->config->cgroup);
     set_deadline(job, KILL_LIMIT_MS);
     group_signal(&job->group, SIGKILL);
     leftovers_kill(&job->group);
@@ -221,7 +221,7 @@ static void enter_sweep(struct job *job)
 static void enter_purge(struct job *job)
 {
     set_deadline(job, KILL_LIMIT_MS);
-    job->leaf_killed = cgroup_kill(job->config->cgroup);
+    job->leaf_killed |= cgroup_kill(job->config->cgroup);
     leftovers_kill(&job->group);
     news_look_after_leftovers(job);
 }

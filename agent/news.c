@@ -80,7 +80,7 @@ void news_on_rank_exit(void *user, struct rank *rank)
     struct job *job = user;
     log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
               rank->signalled ? "signal" : "code", rank->code);
-    host_board_look(&job->attempt.board);
+    host_board_look_at(&job->attempt.board, rank->index);
     if (!job->relay && rank->signalled && rank->code == SIGPIPE &&
         outlet_reader_gone(STDOUT_FILENO)) {
         news_on_outlet_gone(job, RELAY_STDOUT); /* a single worker sees it before we do */
@@ -124,26 +124,6 @@ void news_on_stage(void *user, uint32_t rank, enum stage stage)
     }
 }
 
-void news_on_outlet_gone(void *user, enum relay_stream_kind kind)
-{
-    struct job *job = user;
-    if (kind != RELAY_STDOUT || job->stop_signal)
-        return;
-    log_error("whoever read our stdout has gone; ending the job");
-    job->stop_signal = SIGPIPE;
-    job->stop_signal_ns = clock_now_ns();
-    job_post(job, EVENT_STOP);
-}
-
-void news_look_after_leftovers(struct job *job)
-{
-    bool ending = job->state == JOB_SWEEP || job->state == JOB_PURGE;
-    if (leftovers_reap(&job->group) && ending)
-        job_decide(job);
-    else if (job->state == JOB_PURGE)
-        leftovers_kill(&job->group);
-}
-
 static void request_stop(struct job *job, int sig)
 {
     uint64_t now = clock_now_ns();
@@ -154,6 +134,24 @@ static void request_stop(struct job *job, int sig)
     } else if (now - job->stop_signal_ns >= SAME_SIGNAL_NS) {
         job_post(job, EVENT_NOW);
     }
+}
+
+void news_on_outlet_gone(void *user, enum relay_stream_kind kind)
+{
+    struct job *job = user;
+    if (kind != RELAY_STDOUT || job->stop_signal)
+        return;
+    log_error("whoever read our stdout has gone; ending the job");
+    request_stop(job, SIGPIPE);
+}
+
+void news_look_after_leftovers(struct job *job)
+{
+    bool ending = job->state == JOB_SWEEP || job->state == JOB_PURGE;
+    if (leftovers_reap(&job->group) && ending)
+        job_decide(job);
+    else if (job->state == JOB_PURGE)
+        leftovers_kill(&job->group);
 }
 
 /* Workers are sessions of their own, where the kernel ignores a terminal's stop signals: they get SIGSTOP. */

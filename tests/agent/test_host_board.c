@@ -73,11 +73,11 @@ TEST(a_look_does_not_wait_for_the_bell)
 {
     open_at(1);
     write_stage(2, 1, STAGE_FAILED);
-    host_board_look(&hb);
+    host_board_look_at(&hb, 2);
     CHECK_STR(news, "2:JOINED 2:FAILED ");
     CHECK_INT(host_board_stage(&hb, 2), ==, STAGE_FAILED);
     close_all();
-    host_board_look(&hb); /* closed: nothing to see */
+    host_board_look_at(&hb, 2); /* closed: nothing to see */
     CHECK_STR(news, "2:JOINED 2:FAILED ");
 }
 

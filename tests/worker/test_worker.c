@@ -198,6 +198,11 @@ static void exit_as_member(struct launch *l, void *user)
     exit(0);
 }
 
+TEST(the_library_and_the_launcher_are_of_one_release)
+{
+    CHECK_STR(LAUNCH_VERSION, LAUNCH_RELEASE);
+}
+
 TEST(a_member_that_calls_exit_has_left_and_one_that_is_killed_has_not)
 {
     struct group g;
