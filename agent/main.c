@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* argv to subcommand; no decisions. */
+#include "cmd/commands.h"
 #include "cmd/run.h"
 
 #include <fcntl.h>
@@ -19,5 +20,6 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    return cmd_run(argc, argv);
+    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+    return command ? command->run(argc - 1, argv + 1) : cmd_run(argc, argv);
 }
