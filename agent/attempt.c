@@ -82,7 +82,7 @@ static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank
     c->job.error_file = logs_error_file(c->logs, rank);
     struct spawn_request request = {
         .file = c->program->file,
-        .argv = c->program->argv,
+        .argv = program_argv(c->program, rank),
         .envp = environ_of(c->environ, &c->job, rank),
         .stdio = {gets_stdin(c, rank) ? -1 : null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},

@@ -5,8 +5,6 @@
 
 #include "../config/spec.h"
 
-#include <stdio.h>
-
 enum opts_action { OPTS_RUN, OPTS_HELP, OPTS_VERSION };
 
 /* Fills spec (already spec_init'ed) from argv[1..], then from LAUNCH_* and PET_* variables, in this
@@ -22,8 +20,5 @@ enum opts_action { OPTS_RUN, OPTS_HELP, OPTS_VERSION };
  * line (what, where: flag or variable, what would be right), or -ENOMEM. */
 MUST_CHECK int opts_parse(struct job_spec *spec, int argc, char **argv,
                           enum opts_action *ret_action, struct err *err);
-
-/* --help from the table, at most 80 columns. */
-void opts_print_help(FILE *out);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the table of settings and most of its parsers (those of output.h are apart, and so is finding a
- * row by its name: names.c). Must never know who asks: no argv, no getenv, no file, nothing printed.
+/* Owns the table of settings and most of its parsers (those of output.h and torchrun.h are apart, and so is
+ * finding a row by its name: names.c). Must never know who asks: no argv, no getenv, no file, nothing printed.
  * All text is untrusted. */
 #include "fields.h"
 
 #include "../proto/board.h"
 #include "output.h"
+#include "torchrun.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -250,20 +251,6 @@ static int parse_nproc(const struct field *field, const char *text, void *into, 
     return 0;
 }
 
-static int parse_nnodes(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field, (void)into;
-    if (strcmp(text, "1") == 0 || strcmp(text, "1:1") == 0)
-        return 0;
-    return refuse(err, text, "1 or 1:1, as a job runs on one server only so far");
-}
-
-static int parse_anything(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field, (void)text, (void)into, (void)err;
-    return 0;
-}
-
 static int set_text(const char *text, void *into, struct err *err)
 {
     char *copy = strdup(text);
@@ -359,6 +346,8 @@ static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
 static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
+static const char *const EVENT_WORDS[] = {"null", "console", "dynamic_rendezvous", NULL};
+static const char *const SPECS_WORDS[] = {"default", NULL};
 static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
@@ -367,19 +356,31 @@ static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every v
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
 const char *const FIELD_GROUPS[GROUPS_N] = {
+    [GROUP_PROGRAM] = "Program",
     [GROUP_WORKERS] = "Workers",
     [GROUP_GPUS] = "GPUs",
     [GROUP_RENDEZVOUS] = "Rendezvous",
     [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
     [GROUP_OUTPUT] = "Output and log files",
-    [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
+    [GROUP_TORCHRUN] = "Torchrun's options that have no effect here (checked all the same)",
 };
 
 #define AT(member) .offset = offsetof(struct job_spec, member)
 
 /* clang-format off */
 const struct field FIELDS[] = {
+    {.name = "module", .letter = 'm', .pet = "PET_MODULE", .group = GROUP_PROGRAM, AT(module),
+     .parse = parse_switch,
+     .help = "The program is the name of a Python module, run as python -u -m does."},
+    {.name = "run-path", .pet = "PET_RUN_PATH", .group = GROUP_PROGRAM, AT(run_path),
+     .parse = parse_switch,
+     .help = "The program is run by Python whatever it is called; without this, when its name ends "
+             "in .py. It may be a directory or a zip file with a __main__.py."},
+    {.name = "no-python", .pet = "PET_NO_PYTHON", .group = GROUP_PROGRAM, AT(no_python),
+     .parse = parse_switch,
+     .help = "The program is executed as it is, even if its name ends in .py."},
+
     {.name = "nproc-per-node", .aliases = "np", .letter = 'n', .pet = "PET_NPROC_PER_NODE",
      .arg = "N|gpu|auto|cpu", .def = "1", .group = GROUP_WORKERS, AT(nproc_mode),
      .parse = parse_nproc, .min = 1, .max = BOARD_MAX_RANKS, .choices = NPROC_WORDS,
@@ -506,14 +507,14 @@ const struct field FIELDS[] = {
     {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "Every job is one of its own."},
     {.name = "nnodes", .pet = "PET_NNODES", .arg = "1|1:1", .def = "1", .group = GROUP_TORCHRUN,
-     .parse = parse_nnodes, .help = "More than one server is not there yet."},
+     .parse = torchrun_parse_nnodes, .help = "More than one server is not there yet."},
     {.name = "node-rank", .pet = "PET_NODE_RANK", .arg = "0", .def = "0", .group = GROUP_TORCHRUN,
      .parse = parse_u32, .help = "This server is the only one."},
     {.name = "rdzv-backend", .pet = "PET_RDZV_BACKEND", .arg = "static|c10d",
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = BACKEND_WORDS,
      .help = "Workers meet in shared memory."},
     {.name = "rdzv-endpoint", .pet = "PET_RDZV_ENDPOINT", .arg = "HOST:PORT",
-     .group = GROUP_TORCHRUN, .parse = parse_anything,
+     .group = GROUP_TORCHRUN, .parse = torchrun_parse_anything,
      .help = "See --master-addr and --master-port."},
     {.name = "monitor-interval", .pet = "PET_MONITOR_INTERVAL", .arg = "TIME",
      .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = TIME_MAX_MS,
@@ -521,8 +522,16 @@ const struct field FIELDS[] = {
     {.name = "start-method", .pet = "PET_START_METHOD", .arg = "spawn|fork|forkserver",
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = START_WORDS,
      .help = "Workers are always programs of their own."},
-    {.name = "no-python", .pet = "PET_NO_PYTHON", .group = GROUP_TORCHRUN, .parse = parse_switch,
-     .help = "The program is executed directly in any case."},
+    {.name = "rdzv-conf", .pet = "PET_RDZV_CONF", .arg = "KEY=VALUE,...", .group = GROUP_TORCHRUN,
+     .parse = torchrun_parse_pairs, .help = "See --rendezvous-timeout."},
+    {.name = "local-addr", .pet = "PET_LOCAL_ADDR", .arg = "HOST", .group = GROUP_TORCHRUN,
+     .parse = torchrun_parse_anything, .help = "See --master-addr: workers meet on the loopback interface."},
+    {.name = "event-log-handler", .pet = "PET_EVENT_LOG_HANDLER",
+     .arg = "null|console|dynamic_rendezvous", .group = GROUP_TORCHRUN, .parse = parse_choice,
+     .choices = EVENT_WORDS, .help = "There are no such events; see failure.json in --log-dir."},
+    {.name = "logs-specs", .arg = "default", .group = GROUP_TORCHRUN, .parse = parse_choice,
+     .choices = SPECS_WORDS,
+     .help = "Python plug-ins for log files can't be loaded; see --log-dir, --tee, --redirects."},
     {.name = "use-env", .pet = "PET_USE_ENV", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "The local rank is always handed over in LOCAL_RANK."},
 };

@@ -9,6 +9,7 @@
 #include "spec.h"
 
 enum field_group {
+    GROUP_PROGRAM,
     GROUP_WORKERS,
     GROUP_GPUS,
     GROUP_RENDEZVOUS,
@@ -40,7 +41,7 @@ struct field {
 extern const struct field FIELDS[];
 extern const size_t FIELDS_N;
 
-/* Headline of each group, for --help. */
+/* Headline of each group, for --help; its first word is a topic of `launch help`. */
 extern const char *const FIELD_GROUPS[GROUPS_N];
 
 /* The row of that name or alias ('-' equals '_'), NULL if there is none. n: length of name. */
@@ -53,6 +54,10 @@ const struct field *field_find_letter(char letter);
  * more characters), else the nearest by edit distance, at most 3 and at most a third of n.
  * Returns a row's name, never an alias, or NULL. n: length of name. */
 const char *field_nearest(const char *name, size_t n);
+
+/* How many letters a mistyped name is away from a known one ('-' equals '_'); SIZE_MAX: more than 3 or than a third
+ * of n, too many for a slip. */
+size_t field_slips(const char *name, size_t n, const char *known, size_t known_n);
 
 /* Our variable of that row, "LAUNCH_NPROC_PER_NODE"; returns buf. */
 #define FIELD_ENV_BYTES 64

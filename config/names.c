@@ -75,12 +75,19 @@ static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n
     return row[b_n];
 }
 
+size_t field_slips(const char *name, size_t n, const char *known, size_t known_n)
+{
+    if (n < 2 || n > NAME_MAX_BYTES || known_n > NAME_MAX_BYTES)
+        return SIZE_MAX;
+    size_t limit = n < 9 ? n / 3 : 3;
+    size_t distance = edit_distance(name, n, known, known_n);
+    return distance <= limit ? distance : SIZE_MAX;
+}
+
 static bool judge_nearer(const char *known, size_t known_n, void *with)
 {
     struct wanted *wanted = with;
-    if (known_n > NAME_MAX_BYTES)
-        return false;
-    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
+    size_t distance = field_slips(wanted->name, wanted->n, known, known_n);
     if (distance < wanted->best)
         wanted->best = distance;
     return false; /* a later name may be nearer still */
@@ -109,8 +116,7 @@ const char *field_nearest(const char *name, size_t n)
 {
     if (n < 2 || n > NAME_MAX_BYTES)
         return NULL;
-    size_t limit = n < 9 ? n / 3 : 3;
-    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
+    struct wanted wanted = {.name = name, .n = n, .best = SIZE_MAX};
     for (size_t i = 0; i < FIELDS_N; i++) {
         if (any_name(&FIELDS[i], judge_prefix, &wanted))
             return FIELDS[i].name;

@@ -63,8 +63,22 @@ static int part_signals(struct job_spec *spec, struct err *err)
     return 0;
 }
 
+/* As torchrun: --run-path counts before --no-python, and -m goes with neither. */
+static int check_program(struct job_spec *spec, struct err *err)
+{
+    if (spec->module && (spec->no_python || spec->run_path))
+        return err_set(err, -EINVAL,
+                       "--module contradicts --%s: a module is run by Python and found by its name",
+                       spec->no_python ? "no-python" : "run-path");
+    spec->no_python = spec->no_python && !spec->run_path;
+    return 0;
+}
+
 int spec_check(struct job_spec *spec, struct err *err)
 {
+    int r = check_program(spec, err);
+    if (r < 0)
+        return r;
     /* NCCL takes a second rank on a GPU only when each rank believes to be alone with it. */
     if (spec->share_gpus && spec->gpu_visibility == GPU_VISIBILITY_JOB) {
         if (given(spec, "gpu-visibility"))

@@ -55,6 +55,7 @@ enum cgroup_mode {
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 struct job_spec {
+    bool module, run_path, no_python; /* how the program is run; at most one after spec_check() */
     enum nproc_mode nproc_mode;
     uint32_t nproc; /* 1 .. BOARD_MAX_RANKS; only with NPROC_NUMBER */
     uint32_t max_restarts;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "help.h"
+
 #include <stddef.h>
 #include <string.h>
 
 const struct command COMMANDS[] = {
+    {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -8,6 +8,8 @@
 #include "../job.h"
 #include "../log.h"
 #include "../opts.h"
+#include "help.h"
+#include "suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,14 +36,27 @@ static int name_run(struct job_spec *spec, struct err *err)
     return 0;
 }
 
+static enum program_how how_to_run(const struct job_spec *spec)
+{
+    return spec->module      ? PROGRAM_MODULE
+           : spec->run_path  ? PROGRAM_SCRIPT
+           : spec->no_python ? PROGRAM_DIRECT
+                             : PROGRAM_DETECT;
+}
+
 /* All that can be found wrong is found here, before anything is started. */
 static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
                    struct logs *logs, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
-    if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)
+    if (plan_make(plan, spec, err) < 0)
         return exit_code;
-    if (name_run(spec, err) < 0)
+    if (program_resolve(program, spec->argv, how_to_run(spec), &exit_code, err) < 0) {
+        if (exit_code == EXIT_CODE_NOT_FOUND)
+            suggest_program(spec->argv[0], err);
+        return exit_code;
+    }
+    if (name_run(spec, err) < 0 || program_expand(program, plan->world_size, err) < 0)
         return EXIT_CODE_OURS;
     return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
 }
@@ -109,7 +124,7 @@ int cmd_run(int argc, char **argv)
         log_error("%s", err.text);
         exit_code = EXIT_CODE_USAGE;
     } else if (action == OPTS_HELP) {
-        opts_print_help(stdout);
+        help_print(stdout);
     } else if (action == OPTS_VERSION) {
         printf("launch " LAUNCH_RELEASE "\n");
     } else {

@@ -234,6 +234,7 @@ TEST(a_refused_count_says_what_would_be_right)
     CHECK_STR(err.text, "gpu-visibility: must be 'job' or 'rank', not ''");
     CHECK_INT(try("nnodes", "2", &err), ==, -EINVAL);
     CHECK_HAS(err.text, "must be 1 or 1:1");
+    CHECK_HAS(err.text, "several servers yet");
     CHECK_INT(try("node-rank", "1", &err), ==, -EINVAL);
     CHECK_STR(err.text, "node-rank: must be 0, not '1'");
 }
