@@ -6,6 +6,7 @@
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
 # make install clean deps
+# make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
 # PREFIX=/usr/local DESTDIR=
@@ -97,7 +98,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench torture install clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -292,9 +293,18 @@ put_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@NCCL
 NCCL_PC_CFLAGS = $(subst -isystem ,-I,$(NCCL_CFLAGS))
 NCCL_PC_LIBS = $(addprefix -L,$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS))))) -lnccl -lcudart
 
-install: all
+# Manual page and completions: the program prints them.
+$(B)/doc/%: $(B)/launch
+	@mkdir -p $(@D)
+	$(Q)$< help --$* >$@
+
+install: all $(addprefix $(B)/doc/,man bash zsh fish)
 	@mkdir -p $(D)/bin $(D)/libexec/launch $(D)/lib/pkgconfig $(D)/include
 	install -m 755 $(B)/launch $(D)/bin/
+	install -D -m 644 $(B)/doc/man $(D)/share/man/man1/launch.1
+	install -D -m 644 $(B)/doc/bash $(D)/share/bash-completion/completions/launch
+	install -D -m 644 $(B)/doc/zsh $(D)/share/zsh/site-functions/_launch
+	install -D -m 644 $(B)/doc/fish $(D)/share/fish/vendor_completions.d/launch.fish
 	install -m 755 $(B)/launch-run $(D)/libexec/launch/
 	install -m 644 worker/launch.h $(D)/include/
 	$(call put_lib,liblaunch)
@@ -304,6 +314,46 @@ ifdef WITH_NCCL
 	$(call put_lib,liblaunch_nccl)
 	$(call put_pc,launch_nccl)
 endif
+
+# ---- a Debian package of what is installed ----
+DEB_ROOT = $(B)/deb
+DEB_ARCH = $(shell dpkg --print-architecture)
+# What the programs need, by dpkg-dev. NCCL and CUDA come from elsewhere: Debian has no package to name for them.
+DEB_NEEDS = $$(mkdir -p debian && touch debian/control && dpkg-shlibdeps -O --ignore-missing-info -lusr/lib \
+	usr/bin/launch usr/libexec/launch/launch-run usr/lib/liblaunch.so 2>debian/log | sed -n 's/^shlibs:Depends=//p')
+define DEB_CONTROL
+Package: launch
+Version: $(VERSION)
+Architecture: $(DEB_ARCH)
+Maintainer: $(or $(DEBFULLNAME),launch developers) <$(or $(DEBEMAIL),root@localhost)>
+Section: utils
+Priority: optional
+Depends: @NEEDS@
+Suggests: libnccl2
+Installed-Size: @SIZE@
+Description: starts and watches the workers of a multi-GPU job
+ A drop-in for torchrun on one server: starts the workers, gives each its rank,
+ its environment and its GPU, watches over them, and brings the job back when
+ one of them dies. With liblaunch, for jobs in C.
+endef
+export DEB_CONTROL
+
+deb: all
+	@command -v dpkg-shlibdeps >/dev/null || { echo 'deb: please install dpkg-dev' >&2; exit 1; }
+	@rm -rf $(DEB_ROOT)
+	@$(MAKE) --no-print-directory install DESTDIR=$(DEB_ROOT) PREFIX=/usr >/dev/null
+	@install -D -m 644 LICENSE $(DEB_ROOT)/usr/share/doc/launch/copyright
+	@gzip -9nc CHANGELOG.md >$(DEB_ROOT)/usr/share/doc/launch/changelog.gz
+	@gzip -9n $(DEB_ROOT)/usr/share/man/man1/launch.1
+	@cd $(DEB_ROOT) && strip --strip-unneeded usr/bin/launch usr/libexec/launch/launch-run usr/lib/*.so.$(VERSION) && \
+	strip --strip-debug usr/lib/*.a && mkdir DEBIAN && needs="$(DEB_NEEDS)" && \
+	{ [ -n "$$needs" ] || { cat debian/log >&2; exit 1; }; } && rm -r debian && \
+	mv usr/share/zsh/site-functions usr/share/zsh/vendor-completions && chmod 644 usr/lib/*.so.* && \
+	echo "$$DEB_CONTROL" | sed "s/@NEEDS@/$$needs/; s/@SIZE@/$$(du -sk usr | cut -f1)/" >DEBIAN/control && \
+	echo 'activate-noawait ldconfig' >DEBIAN/triggers && \
+	for lib in usr/lib/*.so.0; do basename "$$lib" | sed 's/\.so\.0/ 0 launch (>= $(VERSION))/'; done >DEBIAN/shlibs && \
+	find usr -type f | sort | xargs md5sum >DEBIAN/md5sums && chmod -R u=rwX,go=rX .
+	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(B)/launch_$(VERSION)_$(DEB_ARCH).deb
 
 clean:
 	rm -rf build
