@@ -78,10 +78,9 @@ static void put_takers(FILE *out)
 static void put_help_topics(FILE *out)
 {
     char word[TOPIC_BYTES];
-    for (size_t i = 0; i < TOPICS_N; i++)
-        fprintf(out, "%s ", TOPICS[i].name);
-    for (int group = 0; group < GROUPS_N; group++)
-        fprintf(out, "%s ", topic_of_group(group, word));
+    const char *name;
+    for (size_t i = 0; (name = topic_name(i, word)); i++)
+        fprintf(out, "%s ", name);
     for (const struct command *command = COMMANDS; command->name; command++)
         fprintf(out, "%s ", command->name);
     for (size_t i = 0; i < FIELDS_N; i++)

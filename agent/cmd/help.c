@@ -104,13 +104,11 @@ static void print_commands(FILE *out)
 static void print_names(FILE *out)
 {
     char text[1024], word[TOPIC_BYTES];
+    const char *name;
     size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < TOPICS_N; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s, ", TOPICS[i].name);
-    for (int group = 0; group < GROUPS_N; group++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "%s, ", topic_of_group(group, word));
+    for (size_t i = 0; (name = topic_name(i, word)); i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s, ", name);
     snprintf(text + used, sizeof text - used, "and the name of any option, variable or command.");
     fputs("Topics of launch help\n", out);
     print_wrapped(out, 0, TEXT_INDENT, text);
@@ -180,33 +178,31 @@ static const struct field *find_option(const char *name)
     return field_find(word, strcspn(word, "="));
 }
 
-static void consider(const char *name, const char *known, size_t *best, const char **nearest)
+/* Keeps the nearer one of two. */
+static void consider(const char *name, const char *known, size_t *best, char nearest[TOPIC_BYTES])
 {
     size_t slips = field_slips(name, strlen(name), known, strlen(known));
     if (slips < *best) {
         *best = slips;
-        *nearest = known;
+        snprintf(nearest, TOPIC_BYTES, "%s", known);
     }
 }
 
 static int refuse_unknown(const char *name, struct err *err)
 {
-    char shown[FIELD_QUOTE_BYTES], words[GROUPS_N][TOPIC_BYTES];
-    const char *nearest = NULL;
+    char shown[FIELD_QUOTE_BYTES], word[TOPIC_BYTES], nearest[TOPIC_BYTES];
+    const char *known;
     size_t best = SIZE_MAX;
     field_quote(name, strlen(name), shown);
     name += strspn(name, "-");
-    for (size_t i = 0; i < TOPICS_N; i++)
-        consider(name, TOPICS[i].name, &best, &nearest);
-    for (int group = 0; group < GROUPS_N; group++)
-        consider(name, topic_of_group(group, words[group]), &best, &nearest);
+    for (size_t i = 0; (known = topic_name(i, word)); i++)
+        consider(name, known, &best, nearest);
     for (const struct command *command = COMMANDS; command->name; command++)
-        consider(name, command->name, &best, &nearest);
-    if (!nearest)
-        nearest = field_nearest(name, strlen(name));
-    if (nearest)
+        consider(name, command->name, &best, nearest);
+    known = best != SIZE_MAX ? nearest : field_nearest(name, strlen(name));
+    if (known)
         return err_set(err, -ENOENT, "no help on '%s'; did you mean: launch help %s?", shown,
-                       nearest);
+                       known);
     return err_set(err, -ENOENT, "no help on '%s'; launch help has all there is", shown);
 }
 

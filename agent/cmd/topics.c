@@ -4,6 +4,7 @@
 #include "../../proto/status.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const struct topic TOPICS[] = {
     {"command-line", "Command line",
@@ -68,6 +69,27 @@ const char *topic_of_group(int group, char buf[TOPIC_BYTES])
     }
     buf[n] = '\0';
     return buf;
+}
+
+static bool is_topic(const char *name)
+{
+    for (size_t i = 0; i < TOPICS_N; i++) {
+        if (strcmp(name, TOPICS[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *topic_name(size_t i, char buf[TOPIC_BYTES])
+{
+    if (i < TOPICS_N)
+        return TOPICS[i].name;
+    i -= TOPICS_N;
+    for (int group = 0; group < GROUPS_N; group++) {
+        if (!is_topic(topic_of_group(group, buf)) && i-- == 0)
+            return buf;
+    }
+    return NULL;
 }
 
 const char *topic_notes(const struct field *field, char buf[TOPIC_NOTES_BYTES])

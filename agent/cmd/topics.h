@@ -24,6 +24,9 @@ extern const size_t EXIT_ROWS_N;
 #define TOPIC_BYTES 32
 const char *topic_of_group(int group, char buf[TOPIC_BYTES]);
 
+/* The i-th name to ask for, topics first and then the groups that are none; NULL behind the last. buf: for a group's. */
+const char *topic_name(size_t i, char buf[TOPIC_BYTES]);
+
 /* "default 1; also --np; PET_NPROC_PER_NODE", or "" if there is nothing to note; returns buf. */
 #define TOPIC_NOTES_BYTES 160
 const char *topic_notes(const struct field *field, char buf[TOPIC_NOTES_BYTES]);
