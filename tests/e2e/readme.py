@@ -5,7 +5,7 @@
 
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
 order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
-"console", needs=torch, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
+"console", needs=torch, needs=python3, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
 examples that were linked with fake CUDA and NCCL (otherwise there is no GPU). A ```c block that begins with /* NAME */ becomes that file. Other blocks are text."""
 import ctypes.util
 import os
@@ -103,10 +103,12 @@ def environment(needs, python):
     env["FAKE_GPUS"] = str(gpus)
     if python:
         os.makedirs("bin", exist_ok=True)
-        if not os.path.exists("bin/python3"):
-            with open("bin/python3", "w", encoding="utf-8") as f:
+        for name in ("bin/python", "bin/python3"):
+            if os.path.exists(name):
+                continue
+            with open(name, "w", encoding="utf-8") as f:
                 f.write(f'#!/bin/sh\nexec {python} "$@"\n')
-            os.chmod("bin/python3", 0o755)
+            os.chmod(name, 0o755)
         env["PATH"] = os.path.abspath("bin") + ":" + env["PATH"]
     return env
 
@@ -132,7 +134,7 @@ def main():
         sys.exit(77)
     lay_out()
     python, ran, failed = torch_python(), 0, 0
-    here = {"torch": python, "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
+    here = {"torch": python, "python3": shutil.which("python3"), "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
     for page in PAGES:
         for line, (kind, *needs), text in blocks(page):
             if kind == "c" and re.fullmatch(r"/\* [\w.]+ \*/", text[0]):
