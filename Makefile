@@ -39,9 +39,10 @@ OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointe
 LDFLAGS += -fsanitize=$(SAN)
 endif
 
-# libuv goes into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
+# libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
 find_lib = $(filter /%,$(shell $(CC) -print-file-name=$(1) 2>/dev/null))
 LIBUV := $(firstword $(call find_lib,libuv_a.a) $(call find_lib,libuv.a) -luv)
+LIBYAML := $(firstword $(call find_lib,libyaml.a) -lyaml)
 
 # ---- CUDA and NCCL, if both are here ----
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -110,7 +111,7 @@ else
 endif
 
 # Rebuild when the compiler or a flag changes.
-FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(NCCL_CFLAGS) $(NCCL_LIBS)
+FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFLAGS) $(NCCL_LIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
@@ -123,7 +124,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 
 $(B)/launch: $(AGENT) $(CONFIG) $(PROTO)
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -o $@
 
 # An archive is one object with everything but launch_* made local, so that a job's own board_open()
 # does not clash with ours.
@@ -176,7 +177,7 @@ $(B)/examples/%.so: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_SOS)
 $(B)/tests/unit: $(TESTS) $(TESTED)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c and the
 # examples with worker/nccl.c, compiled and linked against them.
@@ -212,7 +213,7 @@ $(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
 
 # The same as an MPI program, with each MPI that has its headers here.
 MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
@@ -244,6 +245,7 @@ deps:
 	command -v $(CC) >/dev/null || need="$$need $(notdir $(firstword $(CC)))"; \
 	have stdio.h || need="$$need libc6-dev"; \
 	have uv.h || need="$$need libuv1-dev"; \
+	have yaml.h || need="$$need libyaml-dev"; \
 	command -v objcopy >/dev/null || need="$$need binutils"; \
 	[ -n '$(DEMO)' ] || command -v python3 >/dev/null || need="$$need python3"; \
 	[ -n '$(DEMO)' ] || command -v pgrep >/dev/null || need="$$need procps"; \
