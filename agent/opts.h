@@ -20,7 +20,7 @@ enum opts_action { OPTS_RUN, OPTS_HELP, OPTS_VERSION, OPTS_PRINT_CONFIG, OPTS_EX
  * program on the command line takes its place and that of its arguments. Nothing behind --help and --version is looked at.
  *
  * Returns 0 with *ret_action set (OPTS_RUN: spec->argv is the program), -EINVAL with one
- * line (what, where: flag or variable, what would be right), or -ENOMEM. */
+ * line (what, where: flag or variable, what would be right), or another -errno with such a line. */
 MUST_CHECK int opts_parse(struct job_spec *spec, int argc, char **argv,
                           enum opts_action *ret_action, struct err *err);
 

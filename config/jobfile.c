@@ -366,35 +366,47 @@ int jobfile_parse(struct job_spec *spec, const char *name, const char *text, siz
     return r;
 }
 
-static int check_file(int fd, const char *path, struct err *err)
+static int check_file(int fd, const char *name, struct err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
-        return err_set_errno(err, -errno, "%.150s", path);
+        return err_set_errno(err, -errno, "job file %.150s", name);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, -EINVAL, "%.150s: %s; a job file must be a regular file", path,
+        return err_set(err, -EINVAL, "job file %.150s: %s, not a regular file", name,
                        S_ISDIR(st.st_mode)    ? "is a directory"
                        : S_ISFIFO(st.st_mode) ? "is a pipe"
                                               : "is a device or socket");
     if (st.st_size > YAML_MAX_BYTES)
-        return err_set(err, -EINVAL, "%.150s: has %lld bytes; a job file has at most %u", path,
+        return err_set(err, -EINVAL,
+                       "job file %.150s: has %lld bytes, more than the %u that one may have", name,
                        (long long)st.st_size, YAML_MAX_BYTES);
     return 0;
 }
 
+/* A path as errors show it: as it is, unless it holds what a terminal should not get. */
+static const char *readable(const char *path, char buf[FIELD_QUOTE_BYTES])
+{
+    for (const char *c = path; *c; c++)
+        if (*c < 0x20 || *c >= 0x7f)
+            return field_quote(path, strlen(path), buf);
+    return path;
+}
+
 int jobfile_read(struct job_spec *spec, const char *path, struct err *err)
 {
+    char quoted[FIELD_QUOTE_BYTES];
+    const char *name = readable(path, quoted);
     /* O_NONBLOCK: a pipe must not hold us up. */
     AUTO_FD fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return err_set_errno(err, -errno, "%.150s", path);
-    int r = check_file(fd, path, err);
+        return err_set_errno(err, -errno, "job file %.150s", name);
+    int r = check_file(fd, name, err);
     if (r < 0)
         return r;
     /* One byte more than is allowed: the file may have grown. */
     AUTO_FREE char *text = malloc(YAML_MAX_BYTES + 1);
     if (!text)
-        return err_set(err, -ENOMEM, "%.150s: out of memory", path);
+        return err_set(err, -ENOMEM, "job file %.150s: out of memory", name);
     size_t n = 0;
     ssize_t got = 1;
     while (got > 0 && n <= YAML_MAX_BYTES) {
@@ -402,11 +414,11 @@ int jobfile_read(struct job_spec *spec, const char *path, struct err *err)
             got = read(fd, text + n, YAML_MAX_BYTES + 1 - n);
         while (got < 0 && errno == EINTR);
         if (got < 0)
-            return err_set_errno(err, -errno, "%.150s", path);
+            return err_set_errno(err, -errno, "job file %.150s", name);
         n += (size_t)got;
     }
     if (n == 0 || n > YAML_MAX_BYTES)
-        return err_set(err, -EINVAL, "%.150s: %s", path,
-                       n ? "grew beyond what a job file may have" : "the file is empty");
-    return jobfile_parse(spec, path, text, n, err);
+        return err_set(err, -EINVAL, "job file %.150s: %s", name,
+                       n ? "grew beyond what one may have" : "is empty");
+    return jobfile_parse(spec, name, text, n, err);
 }

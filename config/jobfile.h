@@ -14,7 +14,7 @@ extern const char *const JOBFILE_KEYS[];
  * with commas, a YAML list will do. Refused, as YAML's readers differ about them: no value (null, ~) and leading zeros, unless
  * quoted. Arguments and variables are taken as written. In variables ${NAME} is a variable of ours, $$ a dollar.
  *
- * 0, or -EINVAL with "path:line:column: what is wrong", or "path: why it can't be read"; or -ENOMEM. Only a
+ * 0, or -EINVAL with "path:line:column: what is wrong", or -errno with "job file path: why it can't be read". Only a
  * regular file of at most YAML_MAX_BYTES is read. spec is to be finished in any case. */
 MUST_CHECK int jobfile_read(struct job_spec *spec, const char *path, struct err *err);
 

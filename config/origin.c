@@ -62,7 +62,8 @@ int field_set_from(const struct field *field, struct job_spec *spec, const char 
 int field_set(const struct field *field, struct job_spec *spec, const char *text, const char *where,
               struct err *err)
 {
-    return field_set_from(field, spec, text, (struct origin){.source = SOURCE_COMMAND_LINE}, where, err);
+    return field_set_from(field, spec, text, (struct origin){.source = SOURCE_COMMAND_LINE}, where,
+                          err);
 }
 
 int field_imply(const struct field *field, struct job_spec *spec, const char *text, struct err *err)

@@ -15,8 +15,8 @@ int spec_init(struct job_spec *spec)
     for (size_t i = 0; i < FIELDS_N; i++) {
         if (!FIELDS[i].def)
             continue;
-        int r = field_set_from(&FIELDS[i], spec, FIELDS[i].def, (struct origin){.source = SOURCE_DEFAULT},
-                               FIELDS[i].name, NULL);
+        int r = field_set_from(&FIELDS[i], spec, FIELDS[i].def,
+                               (struct origin){.source = SOURCE_DEFAULT}, FIELDS[i].name, NULL);
         assert(r == 0 || r == -ENOMEM);
         if (r < 0) {
             spec_finish(spec);

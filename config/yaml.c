@@ -72,34 +72,49 @@ static yaml_mark_t mark_of(const struct reader *r, size_t offset)
     return mark;
 }
 
-/* Whether a tab stands among the blanks that a line begins with. */
-static bool is_indented_with_tab(const struct reader *r, size_t line)
+static const char *line_begin(const struct reader *r, size_t line)
 {
     const char *at = r->text, *end = r->text + r->n;
     for (; line > 0 && at; line--) {
         at = memchr(at, '\n', (size_t)(end - at));
         at = at ? at + 1 : NULL;
     }
-    while (at && at < end && *at == ' ')
-        at++;
-    return at && at < end && *at == '\t';
+    return at ? at : end;
 }
 
+/* Whether a tab stands among the blanks that a line begins with. */
+static bool is_indented_with_tab(const struct reader *r, size_t line)
+{
+    const char *at = line_begin(r, line), *end = r->text + r->n;
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
+static bool has_variable(const struct reader *r, size_t line)
+{
+    const char *at = line_begin(r, line), *end = line_begin(r, line + 1);
+    return memmem(at, (size_t)(end - at), "${", 2) != NULL;
+}
+
+/* What libyaml says, with the mistakes that it has no words for. */
 static int explain(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
-    switch (p->error) {
-    case YAML_MEMORY_ERROR:
+    yaml_mark_t mark = p->problem_mark;
+    char from[32] = "";
+    if (p->error == YAML_MEMORY_ERROR)
         return err_set(r->err, -ENOMEM, "%.150s: out of memory", r->tree->name);
-    case YAML_READER_ERROR:
+    if (p->error == YAML_READER_ERROR)
         return refuse(r, mark_of(r, p->problem_offset), "no UTF-8 text: %s", p->problem);
-    default:
-        if (is_indented_with_tab(r, p->problem_mark.line))
-            return refuse(r, p->problem_mark, "a tab, where YAML takes only blanks: %s",
-                          p->problem);
-        return refuse(r, p->problem_mark, "%s%s%s", p->context ? p->context : "",
-                      p->context ? ": " : "", p->problem);
-    }
+    if (is_indented_with_tab(r, mark.line))
+        return refuse(r, mark, "a tab: YAML takes only blanks before a key");
+    if (!p->context)
+        return refuse(r, mark, "%s", p->problem);
+    if (p->context_mark.line != mark.line)
+        snprintf(from, sizeof from, ", begun on line %zu", p->context_mark.line + 1);
+    return refuse(r, mark, "%s%s: %s%s", p->context, from, p->problem,
+                  has_variable(r, mark.line) ? "; within { } a ${NAME} must be quoted" : "");
 }
 
 /* ---- events ---- */
@@ -317,14 +332,15 @@ int yaml_tree_read(struct yaml_tree *tree, const char *name, const char *text, s
                    struct err *err)
 {
     *tree = (struct yaml_tree){.name = name};
-    struct reader r = {.tree = tree, .text = text, .n = n, .err = err};
+    size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct reader r = {.tree = tree, .text = text + mark, .n = n - mark, .err = err};
     int rc = check_bytes(&r);
     if (rc < 0)
         return rc;
     if (!yaml_parser_initialize(&r.parser))
         return no_memory(&r);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, n);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, r.n);
     rc = take_stream(&r);
     yaml_parser_delete(&r.parser);
     for (unsigned i = 0; i < r.anchors_n; i++)
