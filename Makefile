@@ -4,6 +4,8 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
+# make example          config/example.yaml anew, from the table of settings
 # make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
 # make install clean deps
 #
@@ -88,6 +90,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -98,7 +101,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench torture install clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench fuzz example torture install clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -215,6 +218,12 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
 
+# With SAN=fuzzer-no-link,... libFuzzer drives them; else driver.c, which runs the files that it is given.
+$(FUZZERS): $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(findstring fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(TESTED)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
+
 # The same as an MPI program, with each MPI that has its headers here.
 MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
 $(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
@@ -226,7 +235,7 @@ $(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
 check: deps
 	@$(MAKE) --no-print-directory all run-tests
 
-run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH)
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH) $(FUZZERS)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
 	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
@@ -277,6 +286,21 @@ ITEMS ?=
 # The MPIs are asked for late, by second expansion: no other make pays for it.
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
+
+# New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
+FUZZ_SECONDS ?= 60
+FUZZ_SAN := fuzzer-no-link,address,undefined
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=$(FUZZ_SAN) fuzz-all
+
+fuzz-all: $(addprefix fuzz-,$(notdir $(FUZZERS)))
+fuzz-%: $(B)/tests/fuzz/%
+	@mkdir -p $(B)/corpus_$*
+	$< -max_total_time=$(FUZZ_SECONDS) -timeout=5 -max_len=4096 -print_final_stats=1 -artifact_prefix=$(B)/ \
+	    $(B)/corpus_$* tests/fuzz/corpus_$*
+
+example: $(B)/launch
+	$< --example-config >config/example.yaml
 
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200
