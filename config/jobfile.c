@@ -251,15 +251,15 @@ static int check_name(const struct jobfile *f, const struct yaml_node *key)
 static int expand_one(const struct jobfile *f, const char *key, const struct yaml_node *value,
                       const char **at, const char **ret)
 {
-    char name[128];
-    const char *begin = *at + 2;
-    size_t n = strcspn(begin, "}");
     if ((*at)[1] == '$') {
         *at += 2;
         *ret = "$";
         return 0;
     }
-    if ((*at)[1] != '{' || begin[n] != '}' || !is_name(begin, n) || n >= sizeof name)
+    char name[128];
+    const char *begin = (*at)[1] == '{' ? *at + 2 : "";
+    size_t n = strcspn(begin, "}");
+    if (begin[n] != '}' || !is_name(begin, n) || n >= sizeof name)
         return yaml_refuse(f->tree, value, f->err,
                            "env: %.60s: a $ must be ${NAME} or, for itself, $$", key);
     memcpy(name, begin, n);
