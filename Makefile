@@ -4,6 +4,8 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
+# make example          config/example.yaml anew, from the table of settings
 # make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
@@ -40,9 +42,10 @@ OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointe
 LDFLAGS += -fsanitize=$(SAN)
 endif
 
-# libuv goes into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
+# libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
 find_lib = $(filter /%,$(shell $(CC) -print-file-name=$(1) 2>/dev/null))
 LIBUV := $(firstword $(call find_lib,libuv_a.a) $(call find_lib,libuv.a) -luv)
+LIBYAML := $(firstword $(call find_lib,libyaml.a) -lyaml)
 
 # ---- CUDA and NCCL, if both are here ----
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -88,6 +91,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -98,7 +102,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -111,7 +115,7 @@ else
 endif
 
 # Rebuild when the compiler or a flag changes.
-FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(NCCL_CFLAGS) $(NCCL_LIBS)
+FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFLAGS) $(NCCL_LIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
@@ -124,7 +128,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 
 $(B)/launch: $(AGENT) $(CONFIG) $(PROTO)
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -o $@
 
 # An archive is one object with everything but launch_* made local, so that a job's own board_open()
 # does not clash with ours.
@@ -177,7 +181,7 @@ $(B)/examples/%.so: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_SOS)
 $(B)/tests/unit: $(TESTS) $(TESTED)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c and the
 # examples with worker/nccl.c, compiled and linked against them.
@@ -213,7 +217,13 @@ $(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
+
+# With SAN=fuzzer-no-link,... libFuzzer drives them; else driver.c, which runs the files that it is given.
+$(FUZZERS): $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(findstring fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(TESTED)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # The same as an MPI program, with each MPI that has its headers here.
 MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
@@ -226,7 +236,7 @@ $(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
 check: deps
 	@$(MAKE) --no-print-directory all run-tests
 
-run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH)
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH) $(FUZZERS)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
 	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
@@ -245,6 +255,7 @@ deps:
 	command -v $(CC) >/dev/null || need="$$need $(notdir $(firstword $(CC)))"; \
 	have stdio.h || need="$$need libc6-dev"; \
 	have uv.h || need="$$need libuv1-dev"; \
+	have yaml.h || need="$$need libyaml-dev"; \
 	command -v objcopy >/dev/null || need="$$need binutils"; \
 	[ -n '$(DEMO)' ] || command -v python3 >/dev/null || need="$$need python3"; \
 	[ -n '$(DEMO)' ] || command -v pgrep >/dev/null || need="$$need procps"; \
@@ -276,6 +287,21 @@ ITEMS ?=
 # The MPIs are asked for late, by second expansion: no other make pays for it.
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
+
+# New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
+FUZZ_SECONDS ?= 60
+FUZZ_SAN := fuzzer-no-link,address,undefined
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=$(FUZZ_SAN) fuzz-all
+
+fuzz-all: $(addprefix fuzz-,$(notdir $(FUZZERS)))
+fuzz-%: $(B)/tests/fuzz/%
+	@mkdir -p $(B)/corpus_$*
+	$< -max_total_time=$(FUZZ_SECONDS) -timeout=5 -max_len=4096 -print_final_stats=1 -artifact_prefix=$(B)/ \
+	    $(B)/corpus_$* tests/fuzz/corpus_$*
+
+example: $(B)/launch
+	$< --example-config >config/example.yaml
 
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200

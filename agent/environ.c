@@ -12,31 +12,7 @@
 #define OWN_MAX 48             /* variables we may set */
 #define TEXT_BYTES (16 * 1024) /* a list of 64 MIG names fits */
 
-/* Decided by us, so an outer job's value never reaches a worker. */
-static const char *const decided[] = {
-    ENV_BOARD_FD,
-    ENV_BELL_FD,
-    ENV_SLOT,
-    ENV_GENERATION,
-    ENV_SHARE_GPUS,
-    ENV_RANK,
-    ENV_LOCAL_RANK,
-    ENV_WORLD_SIZE,
-    ENV_LOCAL_WORLD_SIZE,
-    ENV_GROUP_RANK,
-    ENV_GROUP_WORLD_SIZE,
-    ENV_ROLE_NAME,
-    ENV_ROLE_RANK,
-    ENV_ROLE_WORLD_SIZE,
-    ENV_MASTER_ADDR,
-    ENV_MASTER_PORT,
-    ENV_RESTART_COUNT,
-    ENV_MAX_RESTARTS,
-    ENV_RUN_ID,
-    ENV_USE_AGENT_STORE,
-    ENV_ERROR_FILE,
-    ENV_SIGNALS_TO_HANDLE,
-};
+static const char *const decided[] = {ENV_DECIDED};
 
 static bool is_name(const char *entry, const char *name)
 {

@@ -5,6 +5,8 @@
 #include "opts.h"
 
 #include "../config/fields.h"
+#include "../config/jobfile.h"
+#include "../proto/status.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,18 +117,43 @@ static int take_environment(struct job_spec *spec, struct err *err)
 {
     for (size_t i = 0; i < FIELDS_N; i++) {
         char ours[FIELD_ENV_BYTES];
+        struct origin from = {.source = SOURCE_LAUNCH};
         const char *where = field_env(&FIELDS[i], ours);
-        if (field_given(&FIELDS[i], spec))
+        if (FIELDS[i].group == GROUP_FILE || field_given(&FIELDS[i], spec))
             continue;
         const char *text = getenv(where);
         if ((!text || !*text) && FIELDS[i].pet) {
+            from.source = SOURCE_PET;
             where = FIELDS[i].pet;
             text = getenv(where);
         }
-        int r = text && *text ? field_set(&FIELDS[i], spec, text, where, err) : 0;
+        int r = text && *text ? field_set_from(&FIELDS[i], spec, text, from, where, err) : 0;
         if (r < 0)
             return r;
     }
+    return 0;
+}
+
+static bool shows_config(const struct job_spec *spec)
+{
+    return spec->print_config || spec->example_config;
+}
+
+/* words: from the program on, or behind "--"; NULL: there are none. */
+static int take_program(struct job_spec *spec, char **words, bool dashes, struct err *err)
+{
+    if (spec->file_argv && (dashes || !words)) {
+        int r = words ? spec_add_arguments(spec, words, err) : 0;
+        spec->argv = spec->file_argv;
+        return r;
+    }
+    if (!words && !shows_config(spec))
+        return err_set(err, -EINVAL,
+                       "no program given, neither here nor as 'program' in %s; " USAGE,
+                       spec->config);
+    if (words && !*words[0])
+        return err_set(err, -EINVAL, "the program's name is empty; " USAGE);
+    spec->argv = words;
     return 0;
 }
 
@@ -145,19 +172,22 @@ int opts_parse(struct job_spec *spec, int argc, char **argv, enum opts_action *r
         }
         i += used;
     }
-    if (i < argc && strcmp(argv[i], "--") == 0)
-        i++;
-    if (i >= argc)
+    bool dashes = i < argc && strcmp(argv[i], "--") == 0;
+    i += dashes;
+    if (i >= argc && !spec->config && !shows_config(spec))
         return err_set(err, -EINVAL, "no program given; " USAGE);
-    if (!*argv[i])
-        return err_set(err, -EINVAL, "the program's name is empty; " USAGE);
 
     int r = take_environment(spec, err);
+    if (r == 0 && spec->config)
+        r = jobfile_read(spec, spec->config, err);
+    if (r == 0)
+        r = take_program(spec, i < argc ? argv + i : NULL, dashes, err);
     if (r == 0)
         r = spec_check(spec, err);
     if (r < 0)
         return r;
-    spec->argv = argv + i;
-    *ret_action = OPTS_RUN;
+    *ret_action = spec->example_config ? OPTS_EXAMPLE_CONFIG
+                  : spec->print_config ? OPTS_PRINT_CONFIG
+                                       : OPTS_RUN;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the table of settings and most of its parsers (those of output.h and torchrun.h are apart, and so is
- * finding a row by its name: names.c). Must never know who asks: no argv, no getenv, no file, nothing printed.
+/* Owns the table of settings and most of its parsers (those of output.h and torchrun.h are apart, and so are
+ * finding a row by its name: names.c, and setting it: origin.c). Must never know who asks: no argv, no getenv,
+ * no file, nothing printed.
  * All text is untrusted. */
 #include "fields.h"
 
@@ -202,9 +203,9 @@ static int parse_choice(const struct field *field, const char *text, void *into,
 
 static bool find_switch(const char *text, bool *ret)
 {
-    static const char *const WORDS[] = {"0", "1", "false", "true", "no", "yes"};
+    static const char *const WORDS[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
     for (size_t i = 0; i < ARRAY_LEN(WORDS); i++) {
-        if (strcmp(text, WORDS[i]) == 0) {
+        if (strcasecmp(text, WORDS[i]) == 0) {
             *ret = i % 2;
             return true;
         }
@@ -217,7 +218,7 @@ static int parse_switch(const struct field *field, const char *text, void *into,
     (void)field;
     bool on;
     if (!find_switch(text, &on))
-        return refuse(err, text, "1, 0, true, false, yes or no");
+        return refuse(err, text, "1, 0, true, false, yes, no, on or off");
     *(bool *)into = on;
     return 0;
 }
@@ -363,6 +364,7 @@ const char *const FIELD_GROUPS[GROUPS_N] = {
     [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
     [GROUP_OUTPUT] = "Output and log files",
+    [GROUP_FILE] = "Job files (command line only)",
     [GROUP_TORCHRUN] = "Torchrun's options that have no effect here (checked all the same)",
 };
 
@@ -425,15 +427,15 @@ const struct field FIELDS[] = {
      .parse = parse_switch,
      .help = "A job that got further than ever before (launch_step) has all its restarts again."},
     {.name = "restart-limits", .arg = "CLASS:N,...", .def = "none", .group = GROUP_RESTARTS,
-     AT(restart_limits), .parse = parse_limits,
+     AT(restart_limits), .parse = parse_limits, .list = true,
      .help = "How many of the restarts each class of failure may use: startup, signal, hang, exit; "
              "same: how many the same failure in a row."},
     {.name = "restart-on", .arg = "CODES", .def = "all", .group = GROUP_RESTARTS, AT(restart_on),
-     .parse = parse_codes,
+     .parse = parse_codes, .list = true,
      .help = "Ends of a worker after which the job is started again: exit codes, signals by name, "
              "signal (any), hang: 1,3-5,SIGSEGV."},
     {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
-     AT(no_restart_on), .parse = parse_codes,
+     AT(no_restart_on), .parse = parse_codes, .list = true,
      .help = "Ends of a worker after which the job is not started again. By default, unless --restart-on "
              "is given, those are 93, by which a job asks for it, and 126 and 127, when a program or a "
              "library is missing."},
@@ -447,10 +449,10 @@ const struct field FIELDS[] = {
              "124; 0: for ever."},
     {.name = "signals-to-handle", .pet = "PET_SIGNALS_TO_HANDLE", .arg = "NAMES",
      .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT", .group = GROUP_FAILURES, AT(signals_to_handle),
-     .parse = parse_signals, .min = 1, .max = SIGLIST_MAX,
+     .parse = parse_signals, .list = true, .min = 1, .max = SIGLIST_MAX,
      .help = "Signals that end the job; the workers get the same one, and a second one means now."},
     {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
-     AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
+     AT(forward_signals), .parse = parse_signals, .list = true, .max = SIGLIST_MAX,
      .help = "Signals that are passed on to the workers, and the job goes on; none: no signal."},
     {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
      AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
@@ -468,25 +470,25 @@ const struct field FIELDS[] = {
              "DIR/<run-id>_<random>, and after a failure failure.json to that directory itself. "
              "/dev/null: no log files."},
     {.name = "redirects", .letter = 'r', .pet = "PET_REDIRECTS", .arg = "MAP", .def = "0",
-     .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .choices = MAP_WORDS,
+     .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .list = true, .choices = MAP_WORDS,
      .help = "Streams that go to log files instead of the console: 1 stdout, 2 stderr, 3 both, for "
              "all ranks or, as 0:3,10:1, for some. Without --log-dir in a new directory below "
              "TMPDIR."},
     {.name = "tee", .letter = 't', .pet = "PET_TEE", .arg = "MAP", .def = "0",
-     .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .choices = MAP_WORDS,
+     .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .list = true, .choices = MAP_WORDS,
      .help = "Streams that go to log files and to the console, there with a prefix before each line: "
              "[default0]: or what TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE makes of ${role_name}, "
              "${local_rank} and ${rank}."},
     {.name = "local-ranks-filter", .pet = "PET_LOCAL_RANKS_FILTER", .arg = "RANKS",
-     .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list,
+     .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list, .list = true,
      .help = "Ranks whose output the console shows, such as 0,2; all when it is not given."},
     {.name = "duplicate-stdout-filters", .pet = "PET_DUPLICATE_STDOUT_FILTERS", .arg = "TEXTS",
-     .group = GROUP_OUTPUT, AT(stdout_filters), .parse = output_parse_text,
+     .group = GROUP_OUTPUT, AT(stdout_filters), .parse = output_parse_text, .list = true,
      .help = "Lines on stdout of ranks with --tee that hold one of these texts go to "
              "attempt_<n>/filtered_stdout.log as well. Commas part texts; two commas are one in a "
              "text."},
     {.name = "duplicate-stderr-filters", .pet = "PET_DUPLICATE_STDERR_FILTERS", .arg = "TEXTS",
-     .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text,
+     .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text, .list = true,
      .help = "The same for stderr and filtered_stderr.log."},
     {.name = "log-rotate-size", .arg = "BYTES", .def = "0", .group = GROUP_OUTPUT,
      AT(rotate_bytes), .parse = output_parse_size,
@@ -503,6 +505,15 @@ const struct field FIELDS[] = {
      .parse = parse_choice, .choices = CGROUP_WORDS,
      .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "
              "own, so that all of them can be killed at once; off: they stay in the launcher's."},
+
+    {.name = "config", .arg = "FILE", .group = GROUP_FILE, AT(config), .parse = output_parse_text,
+     .help = "Takes from a YAML file what neither the command line nor a variable says: settings, program, "
+             "args, env. Behind -- come further arguments for the file's program; another "
+             "program takes the place of the file's and of its arguments."},
+    {.name = "print-config", .def = "0", .group = GROUP_FILE, AT(print_config), .parse = parse_switch,
+     .help = "Shows every value in effect and where it came from, as a job file, and starts nothing."},
+    {.name = "example-config", .def = "0", .group = GROUP_FILE, AT(example_config),
+     .parse = parse_switch, .help = "Shows a job file with every setting explained, to start from."},
 
     {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "Every job is one of its own."},
@@ -539,7 +550,7 @@ const struct field FIELDS[] = {
 
 const size_t FIELDS_N = ARRAY_LEN(FIELDS);
 
-static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
+static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.origin is too short");
 
 const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
 {
@@ -547,31 +558,4 @@ const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
     for (char *c = buf; *c; c++)
         *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
     return buf;
-}
-
-bool field_given(const struct field *field, const struct job_spec *spec)
-{
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        bool same_place = FIELDS[i].offset == field->offset && FIELDS[i].group != GROUP_TORCHRUN &&
-                          field->group != GROUP_TORCHRUN;
-        if (spec->given[i] && (&FIELDS[i] == field || same_place))
-            return true;
-    }
-    return false;
-}
-
-int field_set(const struct field *field, struct job_spec *spec, const char *text, const char *where,
-              struct err *err)
-{
-    union {
-        bool on;
-        unsigned word;
-        uint64_t number;
-    } nowhere;
-    void *into = field->group == GROUP_TORCHRUN ? (void *)&nowhere : (char *)spec + field->offset;
-    int r = field->parse(field, text, into, err);
-    if (r < 0)
-        return err_wrap(err, r, "%s", where);
-    spec->given[field - FIELDS] = true;
-    return 0;
 }

@@ -3,6 +3,7 @@
  * know what a row means. */
 #include "fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 64 /* longer words are no option of ours */
@@ -103,6 +104,14 @@ const struct field *field_find(const char *name, size_t n)
     return NULL;
 }
 
+const char *field_key(const char *name, char buf[FIELD_ENV_BYTES])
+{
+    snprintf(buf, FIELD_ENV_BYTES, "%s", name);
+    for (char *c = buf; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return buf;
+}
+
 const struct field *field_find_letter(char letter)
 {
     for (size_t i = 0; letter && i < FIELDS_N; i++) {
@@ -112,7 +121,7 @@ const struct field *field_find_letter(char letter)
     return NULL;
 }
 
-const char *field_nearest(const char *name, size_t n)
+const char *field_nearest_of(const char *name, size_t n, const char *const *others)
 {
     if (n < 2 || n > NAME_MAX_BYTES)
         return NULL;
@@ -128,5 +137,17 @@ const char *field_nearest(const char *name, size_t n)
         if (wanted.best < before)
             nearest = FIELDS[i].name;
     }
+    for (; *others; others++) {
+        size_t before = wanted.best;
+        judge_nearer(*others, strlen(*others), &wanted);
+        if (wanted.best < before)
+            nearest = *others;
+    }
     return nearest;
+}
+
+const char *field_nearest(const char *name, size_t n)
+{
+    static const char *const NO_OTHERS[] = {NULL};
+    return field_nearest_of(name, n, NO_OTHERS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* struct job_spec: everything a user can ask of a job, as plain data. Filled from the table in
- * fields.h by the command line, the environment and, later, a file. Knows nothing of processes. */
+ * fields.h by the command line, the environment and a job file. Knows nothing of processes. */
 #ifndef LAUNCH_CONFIG_SPEC_H
 #define LAUNCH_CONFIG_SPEC_H
 
@@ -54,6 +54,23 @@ enum cgroup_mode {
 
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
+/* Where a value came from. One further down goes before those above. */
+enum source {
+    SOURCE_DEFAULT,
+    SOURCE_IMPLIED, /* the default, changed by another setting: spec_check() */
+    SOURCE_FILE,
+    SOURCE_PET,    /* torchrun's variable */
+    SOURCE_LAUNCH, /* ours */
+    SOURCE_COMMAND_LINE,
+    SOURCES_N
+};
+
+struct origin {
+    enum source source;
+    unsigned line; /* SOURCE_FILE: of the job file */
+    char *text;    /* owned: the value as written; NULL: the default's */
+};
+
 struct job_spec {
     bool module, run_path, no_python; /* how the program is run; at most one after spec_check() */
     enum nproc_mode nproc_mode;
@@ -87,10 +104,19 @@ struct job_spec {
     char *stdout_filters; /* owned; as given; NULL: none */
     char *stderr_filters; /* owned; likewise */
 
-    /* Rows of the table that somebody set; false: still the default. Kept by field_set(). */
-    bool given[SPEC_FIELDS_MAX];
+    bool print_config, example_config;
+    char *config; /* owned; path of the job file; NULL: none */
 
-    /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv. */
+    /* Of each row of the table. Kept by field_set(). */
+    struct origin origin[SPEC_FIELDS_MAX];
+
+    /* What only a job file says: NULL-terminated, arrays and strings owned; NULL: it does not. */
+    char **file_argv;   /* program and arguments */
+    unsigned argv_line; /* of the program, in the file */
+    char **env;         /* "NAME=value" */
+
+    /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv, or file_argv. NULL only
+     * where nothing shall be started. */
     char **argv;
 };
 
@@ -105,5 +131,8 @@ void spec_finish(struct job_spec *spec);
  * and refuses contradictions. Calling it twice does no harm.
  * 0, or -EINVAL with one line that names the settings. */
 MUST_CHECK int spec_check(struct job_spec *spec, struct err *err);
+
+/* Appends copies of words, NULL-terminated, to file_argv, which is there. -ENOMEM. */
+MUST_CHECK int spec_add_arguments(struct job_spec *spec, char *const *words, struct err *err);
 
 #endif

@@ -45,4 +45,11 @@
 #define ENV_HIP_VISIBLE "HIP_VISIBLE_DEVICES"
 #define ENV_NCCL_IFNAME "NCCL_SOCKET_IFNAME"
 
+/* What the agent decides for every worker: an outer job's value never reaches one, and a job file can't set it. */
+#define ENV_DECIDED                                                                                \
+    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_SHARE_GPUS, ENV_RANK, ENV_LOCAL_RANK, \
+        ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK, ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, \
+        ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR, ENV_MASTER_PORT, ENV_RESTART_COUNT,   \
+        ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE, ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include "../../config/emit.h"
 #include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
@@ -80,6 +81,39 @@ static int start(struct job_config *config)
     return EXIT_CODE_OURS;
 }
 
+/* The job file's variables: for the workers, and for what we ourselves read (CUDA_VISIBLE_DEVICES, PATH). */
+static int export_variables(char **env)
+{
+    for (; env && *env; env++) {
+        char *value = strchr(*env, '=');
+        *value = '\0';
+        int r = setenv(*env, value + 1, 1);
+        *value = '=';
+        if (r < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int show(const struct job_spec *spec, enum opts_action action)
+{
+    struct err err;
+    if (action == OPTS_HELP)
+        help_print(stdout);
+    else if (action == OPTS_VERSION)
+        printf("launch " LAUNCH_RELEASE "\n");
+    else if (action == OPTS_EXAMPLE_CONFIG)
+        emit_example(stdout);
+    else if (emit_config(stdout, spec, &err) < 0) {
+        log_error("--print-config: %s", err.text);
+        return EXIT_CODE_USAGE;
+    }
+    if (fflush(stdout) == 0)
+        return EXIT_CODE_OK;
+    log_error("stdout: %s", strerror(errno));
+    return EXIT_CODE_OURS;
+}
+
 static int run(struct job_spec *spec)
 {
     struct plan plan;
@@ -123,10 +157,11 @@ int cmd_run(int argc, char **argv)
     if (opts_parse(&spec, argc, argv, &action, &err) < 0) {
         log_error("%s", err.text);
         exit_code = EXIT_CODE_USAGE;
-    } else if (action == OPTS_HELP) {
-        help_print(stdout);
-    } else if (action == OPTS_VERSION) {
-        printf("launch " LAUNCH_RELEASE "\n");
+    } else if (action != OPTS_RUN) {
+        exit_code = show(&spec, action);
+    } else if (export_variables(spec.env) < 0) {
+        log_error("no memory");
+        exit_code = EXIT_CODE_OURS;
     } else {
         exit_code = run(&spec);
     }

@@ -10,7 +10,8 @@ const struct topic TOPICS[] = {
     {"command-line", "Command line",
      "The first word that is no option is the program; it and all that follows belong to the job, "
      "whatever they look like. --x=v and --x v are the same, and so are dashes and underscores in "
-     "names. Options can't be abbreviated. A switch takes =1, =0, =true, =false, =yes or =no. "
+     "names. Options can't be abbreviated. A switch takes =1, =0, =true, =false, =yes, =no, =on or "
+     "=off. "
      "A program that has a command's name is started as ./NAME or behind --."},
     {"program", "Python and other programs",
      "A program whose name ends in .py is run by $PYTHON_EXEC or, when that is not set, by the "
@@ -22,7 +23,8 @@ const struct topic TOPICS[] = {
      "any other dollar is left alone."},
     {"environment", "Environment",
      "Every option has a variable, LAUNCH_MAX_RESTARTS for --max-restarts, and some have "
-     "torchrun's, named in brackets. The command line goes first, then LAUNCH_, then PET_. An "
+     "torchrun's, named in brackets. The command line goes first, then LAUNCH_, then PET_, then "
+     "the job file. An "
      "empty variable counts as not set.\n"
      "Workers find torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, "
      "MASTER_ADDR, MASTER_PORT and TORCHELASTIC_*. OMP_NUM_THREADS, when it is not set, is a fair "

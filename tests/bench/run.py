@@ -84,6 +84,33 @@ class Bench:
         self.results.add("starts", f"hangs in {done} starts of {sizes[0]} to {sizes[-1]}", "count", [hangs], goal="0", limit=0)
         self.results.add("starts", "wrong exit codes in these", "count", [wrong], goal="0", limit=0)
 
+    def config(self):
+        """What a job file of 200 lines costs over the same job in flags and exported variables; nothing is started."""
+        args = [f"--option-{i}=value" for i in range(60)]
+        variables = {f"VARIABLE_{i}": "value" for i in range(75)}
+        lines = ["nproc_per_node: 1", "max_restarts: 3", f"program: {TRUE}", "args:", *(f"- {a}" for a in args)]
+        lines += ["env:", *(f"  {k}: {v}" for k, v in variables.items())]
+        lines += ["# a line of comment"] * (200 - len(lines))
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+            f.flush()
+            exported = ["env", *(f"{k}={v}" for k, v in variables.items())]
+            ways = {
+                "file": ["env", measure.LAUNCH, "--print-config", "--config", f.name],
+                "flags": [*exported, measure.LAUNCH, "--print-config", "--nproc-per-node=1",
+                          "--max-restarts=3", TRUE, *args],
+            }
+
+            def once(way):
+                (ms, code), = stopwatch(ways[way])
+                if code != 0:
+                    raise Failed(f"{way}: {code}")
+                return ms
+
+            taken = interleave(self.rounds(100, 5), {way: (lambda way=way: once(way), None) for way in ways})
+        extra = [a - b for a, b in zip(taken["file"], taken["flags"])]
+        self.results.add("config", "a job file of 200 lines over flags", "ms", extra, goal="< 1 ms", limit=1)
+
     # ---- at rest ----
 
     def memory(self):
@@ -311,7 +338,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config")
 
 
 # ---- what a start pays for ----

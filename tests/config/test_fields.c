@@ -343,8 +343,9 @@ TEST(lists_of_signals_codes_and_limits_say_what_they_take)
 
 TEST(switches_and_words_are_matched_whole)
 {
-    static const char *const ON[] = {"1", "true", "yes"}, *const OFF[] = {"0", "false", "no"};
-    static const char *const BAD[] = {"", "2", "on", "TRUE", "tru", "y", " 1", "01", "1\n"};
+    static const char *const ON[] = {"1", "true", "yes", "on", "TRUE"};
+    static const char *const OFF[] = {"0", "false", "no", "off", "False"};
+    static const char *const BAD[] = {"", "2", "onn", "tru", "y", " 1", "01", "1\n"};
     for (size_t i = 0; i < ARRAY_LEN(ON); i++) {
         struct job_spec spec;
         CHECK_INT(spec_init(&spec), ==, 0);

@@ -6,7 +6,7 @@
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
 order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
 "console", needs=torch, needs=python3, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
-examples that were linked with fake CUDA and NCCL (otherwise there is no GPU). A ```c block that begins with /* NAME */ becomes that file. Other blocks are text."""
+examples that were linked with fake CUDA and NCCL (otherwise there is no GPU). A ```c block that begins with /* NAME */, or a ```yaml block with # NAME, becomes that file. Other blocks are text."""
 import ctypes.util
 import os
 import re
@@ -137,8 +137,9 @@ def main():
     here = {"torch": python, "python3": shutil.which("python3"), "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
     for page in PAGES:
         for line, (kind, *needs), text in blocks(page):
-            if kind == "c" and re.fullmatch(r"/\* [\w.]+ \*/", text[0]):
-                with open(text[0][3:-3], "w", encoding="utf-8") as f:
+            name = re.fullmatch({"c": r"/\* ([\w.]+) \*/", "yaml": r"# ([\w.]+)"}.get(kind, r"(?!)"), text[0])
+            if name:
+                with open(name[1], "w", encoding="utf-8") as f:
                     f.write("\n".join(text) + "\n")
             if kind != "console" or not all(here[n[6:]] for n in needs if n.startswith("needs=")):
                 continue
