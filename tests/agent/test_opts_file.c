@@ -148,8 +148,7 @@ TEST(the_command_line_beats_variables_and_these_beat_the_file_for_every_setting)
             if (strcmp(field->name, "standalone") != 0)
                 CHECK_INT(run.spec.origin[i].source, ==, source);
             clear_environment();
-            snprintf(again, sizeof again, "--%s=%s", field->name,
-                     values[source != SOURCE_FILE]);
+            snprintf(again, sizeof again, "--%s=%s", field->name, values[source != SOURCE_FILE]);
             PARSE(&plain, "--standalone", again, "p");
             CHECK_RUNS(&plain);
             CHECK(same_spec(&run.spec, &plain.spec));
