@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <yaml.h>
+#include <yaml.h> /* NOLINT(readability-duplicate-include): libyaml's */
 
 struct yaml_cell {
     struct yaml_cell *older;
@@ -36,7 +36,8 @@ static int refuse_at(const char *name, unsigned line, unsigned column, struct er
 {
     char what[300];
     vsnprintf(what, sizeof what, format, ap);
-    return err_set(err, -EINVAL, "%.150s:%u:%u: %s", name, line, column, what);
+    err_set(err, -EINVAL, "%.150s:%u:%u: %s", name, line, column, what);
+    return -EINVAL;
 }
 
 int yaml_refuse(const struct yaml_tree *tree, const struct yaml_node *at, struct err *err,
@@ -58,6 +59,12 @@ static int refuse(struct reader *r, yaml_mark_t mark, const char *format, ...)
                        format, ap);
     va_end(ap);
     return rc;
+}
+
+static int no_memory(struct reader *r)
+{
+    err_set(r->err, -ENOMEM, "%.150s: out of memory", r->tree->name);
+    return -ENOMEM;
 }
 
 /* libyaml's marks count characters; a place that it gives in bytes, and our own, are found here. */
@@ -104,7 +111,7 @@ static int explain(struct reader *r)
     yaml_mark_t mark = p->problem_mark;
     char from[32] = "";
     if (p->error == YAML_MEMORY_ERROR)
-        return err_set(r->err, -ENOMEM, "%.150s: out of memory", r->tree->name);
+        return no_memory(r);
     if (p->error == YAML_READER_ERROR)
         return refuse(r, mark_of(r, p->problem_offset), "no UTF-8 text: %s", p->problem);
     if (is_indented_with_tab(r, mark.line))
@@ -124,26 +131,23 @@ static int next_event(struct reader *r, yaml_event_t *event)
     return yaml_parser_parse(&r->parser, event) ? 0 : explain(r);
 }
 
-static int no_memory(struct reader *r)
-{
-    return err_set(r->err, -ENOMEM, "%.150s: out of memory", r->tree->name);
-}
-
-static int add_node(struct reader *r, enum yaml_kind kind, const yaml_event_t *event, size_t room,
-                    struct yaml_node **ret)
+/* copied: bytes of node.text that are copied, with its NUL; 0: none, it stays the text of another node. */
+static int add_node(struct reader *r, const yaml_event_t *event, struct yaml_node node,
+                    size_t copied, struct yaml_node **ret)
 {
     if (++r->nodes > YAML_MAX_NODES)
         return refuse(r, event->start_mark, "more than %d words: too much for a job file",
                       YAML_MAX_NODES);
-    struct yaml_cell *cell = calloc(1, sizeof *cell + room);
+    struct yaml_cell *cell = malloc(sizeof *cell + copied);
     if (!cell)
         return no_memory(r);
     cell->older = r->tree->cells;
     r->tree->cells = cell;
-    cell->node = (struct yaml_node){.kind = kind,
-                                    .line = (unsigned)event->start_mark.line + 1,
-                                    .column = (unsigned)event->start_mark.column + 1,
-                                    .text = cell->text};
+    cell->node = node;
+    cell->node.line = (unsigned)event->start_mark.line + 1;
+    cell->node.column = (unsigned)event->start_mark.column + 1;
+    if (copied > 0)
+        cell->node.text = memcpy(cell->text, node.text, copied);
     *ret = &cell->node;
     return 0;
 }
@@ -182,15 +186,9 @@ static int take_alias(struct reader *r, const yaml_event_t *event, struct yaml_n
         return refuse(r, event->start_mark, "no anchor &%.60s before this alias", name);
     if (++r->aliases > YAML_MAX_ALIASES)
         return refuse(r, event->start_mark, "more than %d aliases", YAML_MAX_ALIASES);
-    struct yaml_node *node = NULL;
-    int rc = add_node(r, anchor->node->kind, event, 0, &node);
-    if (rc < 0)
-        return rc;
-    node->plain = anchor->node->plain;
-    node->text = anchor->node->text;
-    node->first = anchor->node->first;
-    *ret = node;
-    return 0;
+    struct yaml_node seen = *anchor->node;
+    seen.next = NULL;
+    return add_node(r, event, seen, 0, ret);
 }
 
 static int take_scalar(struct reader *r, const yaml_event_t *event, struct yaml_node **ret)
@@ -199,14 +197,12 @@ static int take_scalar(struct reader *r, const yaml_event_t *event, struct yaml_
     const char *value = (const char *)event->data.scalar.value;
     if (memchr(value, '\0', n))
         return refuse(r, event->start_mark, "a NUL in a text");
-    struct yaml_node *node = NULL;
-    int rc = add_node(r, YAML_TEXT, event, n + 1, &node);
-    if (rc < 0)
-        return rc;
-    memcpy(CONTAINER_OF(node, struct yaml_cell, node)->text, value, n);
-    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    *ret = node;
-    return 0;
+    struct yaml_node node = {
+        .kind = YAML_TEXT,
+        .plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
+        .text = value,
+    };
+    return add_node(r, event, node, n + 1, ret);
 }
 
 static int take_node(struct reader *r, const yaml_event_t *event, unsigned depth,
@@ -240,7 +236,8 @@ static int take_group(struct reader *r, const yaml_event_t *event, unsigned dept
     bool is_map = event->type == YAML_MAPPING_START_EVENT;
     if (depth >= YAML_MAX_DEPTH)
         return refuse(r, event->start_mark, "nested deeper than %d", YAML_MAX_DEPTH);
-    int rc = add_node(r, is_map ? YAML_MAP : YAML_LIST, event, 0, ret);
+    struct yaml_node node = {.kind = is_map ? YAML_MAP : YAML_LIST};
+    int rc = add_node(r, event, node, 0, ret);
     if (rc < 0)
         return rc;
     return take_children(r, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth, *ret);
