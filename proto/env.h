@@ -34,7 +34,7 @@
 #define ENV_USE_AGENT_STORE "TORCHELASTIC_USE_AGENT_STORE" /* removed: rank 0 hosts the store */
 #define ENV_ERROR_FILE "TORCHELASTIC_ERROR_FILE"
 #define ENV_LINE_PREFIX "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE" /* read by the agent */
-#define ENV_PYTHON_EXEC "PYTHON_EXEC" /* read by the agent */
+#define ENV_PYTHON_EXEC "PYTHON_EXEC"                           /* read by the agent */
 #define ENV_SIGNALS_TO_HANDLE "TORCHELASTIC_SIGNALS_TO_HANDLE"
 #define ENV_NCCL_ASYNC "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 #define ENV_OMP "OMP_NUM_THREADS"
