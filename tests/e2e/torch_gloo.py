@@ -39,7 +39,7 @@ def main():
     python = find_python()
     with open("job.py", "w", encoding="utf-8") as f:
         f.write(SCRIPT)
-    r = launch("--standalone", "--nproc-per-node=4", "--rdzv-id=night", python, "job.py")
+    r = launch("--standalone", "--nproc-per-node=4", "--rdzv-id=night", "job.py", PYTHON_EXEC=python)
     check("four ranks", r.returncode == 0 and
           sorted(r.stdout.splitlines()) == [f"rank {rank} of 4: sum 6" for rank in range(4)], r)
     done()

@@ -10,4 +10,4 @@ sys.dont_write_bytecode = True
 from torchlib import LAUNCH, SRC, find_python  # noqa: E402
 
 sys.exit(subprocess.run([sys.executable, SRC + "/tests/torture/torch_kills.py", "-n", os.environ.get("KILLS", "2"), find_python(),
-                         LAUNCH], check=False).returncode)
+                         LAUNCH, "--shutdown-timeout=5"], check=False).returncode)
