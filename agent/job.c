@@ -281,6 +281,8 @@ static void enter_done(struct job *job)
     }
     job->after.verdict.why = "the end was not waited for";
     report(job, false);
+    if (job->stop_signal)
+        aftermath_tell_stop(&job->after, job->stop_signal);
     uv_stop(&job->loop);
 }
 
