@@ -37,6 +37,7 @@ struct nvml_gpu {
     struct nvml_user {
         pid_t pid;
         uint64_t bytes;
+        char name[16]; /* of the program; not NVML's, filled in by topology.c */
     } user[NVML_USERS_MAX];
 };
 

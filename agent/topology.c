@@ -111,13 +111,25 @@ static void take_nvml_links(struct topology *t)
     }
 }
 
-static void take_nvml(struct topology *t, struct nvml_ask *ask, unsigned limit_ms)
+static void name_users(struct nvml_gpu *gpu, const char *sysroot)
+{
+    for (unsigned i = 0; i < gpu->users_n && i < NVML_USERS_MAX; i++) {
+        struct nvml_user *user = &gpu->user[i];
+        if (sysfile_read(user->name, sizeof user->name, sysroot, "/proc/%d/comm", (int)user->pid) < 0)
+            user->name[0] = '\0';
+        user->name[strcspn(user->name, "\n")] = '\0';
+    }
+}
+
+static void take_nvml(struct topology *t, const char *sysroot, struct nvml_ask *ask,
+                      unsigned limit_ms)
 {
     t->nvml = ask ? nvml_ask_finish(ask, limit_ms) : NULL;
     for (unsigned i = 0; i < t->list.n; i++) {
-        const struct nvml_gpu *told = topology_nvml(t, i);
-        if (told)
-            take_nvml_gpu(&t->gpu[i], told);
+        if (!topology_nvml(t, i))
+            continue;
+        take_nvml_gpu(&t->gpu[i], &t->nvml->gpu[i]);
+        name_users(&t->nvml->gpu[i], sysroot);
     }
     take_nvml_links(t);
 }
@@ -130,6 +142,7 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
     struct topology *t = calloc(1, sizeof *t);
     if (!t)
         return err_set_errno(err, -ENOMEM, "topology");
+    t->sysroot = sysroot;
     int rc = gpu_list_read(&t->list, sysroot, err);
     if (rc < 0) {
         topology_free(t);
@@ -147,7 +160,7 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
         place_on_only_node(t, &t->nic[i].pci);
     if (t->list.vendor == GPU_AMD)
         kfd_links(&t->list, sysroot, t->links, t->link_mbps);
-    take_nvml(t, ask, nvml_limit_ms);
+    take_nvml(t, sysroot, ask, nvml_limit_ms);
     *ret = t;
     return 0;
 }
@@ -164,6 +177,11 @@ const struct nvml_gpu *topology_nvml(const struct topology *t, unsigned i)
     if (!t->nvml || !t->nvml->usable || t->nvml->gpu[i].error[0])
         return NULL;
     return &t->nvml->gpu[i];
+}
+
+void topology_bridge(const struct topology *t, struct pci_device *bridge, const char *address)
+{
+    pci_read(bridge, t->sysroot, address);
 }
 
 enum pci_near topology_near(const struct topology *t, unsigned i, unsigned j)
@@ -199,6 +217,8 @@ int topology_nearest_nic(const struct topology *t, unsigned i)
     enum pci_near least = PCI_NEAR_N;
     unsigned ties = 0, before = 0;
     for (unsigned k = 0; k < t->rdma_n; k++) {
+        if (t->nic[k].down)
+            continue;
         enum pci_near near = pci_near(&t->gpu[i].pci, &t->nic[k].pci);
         ties = near < least ? 1 : ties + (near == least);
         least = near < least ? near : least;
@@ -210,7 +230,7 @@ int topology_nearest_nic(const struct topology *t, unsigned i)
         before += t->gpu[k].pci.numa_node == t->gpu[i].pci.numa_node;
     unsigned skip = before % ties;
     for (unsigned k = 0; k < t->rdma_n; k++)
-        if (pci_near(&t->gpu[i].pci, &t->nic[k].pci) == least && skip-- == 0)
+        if (!t->nic[k].down && pci_near(&t->gpu[i].pci, &t->nic[k].pci) == least && skip-- == 0)
             return (int)k;
     return -1;
 }

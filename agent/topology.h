@@ -36,6 +36,7 @@ struct topology_nic {
 };
 
 struct topology {
+    const char *sysroot; /* borrowed */
     struct gpu_list list; /* what is asked for; gpu[i] below is list.gpu[i] */
     struct topology_gpu gpu[GPU_MAX];
     struct nvml_facts *nvml; /* owned; NULL: no NVIDIA GPU, or it could not be asked at all */
@@ -51,7 +52,7 @@ struct topology {
     unsigned link_mbps[GPU_MAX][GPU_MAX];
 };
 
-/* Reads all of it. `nvml_limit_ms`: how long NVML may take. Errors: those of gpu_list_read(); -ENOMEM. */
+/* Reads all of it below sysroot, which must outlive it. `nvml_limit_ms`: how long NVML may take. Errors: those of gpu_list_read(); -ENOMEM. */
 MUST_CHECK int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limit_ms,
                              struct err *err);
 
@@ -61,13 +62,16 @@ void topology_free(struct topology *t);
 /* What NVML tells of GPU i; NULL: nothing. */
 const struct nvml_gpu *topology_nvml(const struct topology *t, unsigned i);
 
+/* Reads a bridge of the PCI tree: for those few who show it. */
+void topology_bridge(const struct topology *t, struct pci_device *bridge, const char *address);
+
 /* How far two GPUs are from each other over PCIe: as NVML has it, else from the PCI tree. */
 enum pci_near topology_near(const struct topology *t, unsigned i, unsigned j);
 
 /* A cell of the matrix: "X", "NV18", "XGMI", "PIX", ... Devices are numbered GPUs first, then the NICs with RDMA. */
 void topology_cell(const struct topology *t, unsigned a, unsigned b, char ret[8]);
 
-/* The RDMA NIC nearest to GPU i (of several, one for each GPU as far as they go); -1: there is none. */
+/* The RDMA NIC nearest to GPU i whose port is up (of several, one for each GPU as far as they go); -1: there is none. */
 int topology_nearest_nic(const struct topology *t, unsigned i);
 
 #endif

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "topo.h"
+
 #include <stddef.h>
 #include <string.h>
 
 const struct command COMMANDS[] = {
+    {"topo", "[--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]",
+     "the GPUs, NICs and CPUs of this server and how they are connected", cmd_topo},
     {NULL, NULL, NULL, NULL},
 };
 
