@@ -61,7 +61,7 @@ bool topo_one_branch(const struct topology *t, unsigned a, unsigned b);
 /* The device is the first one of its branch. */
 bool topo_opens_branch(const struct topology *t, unsigned device);
 
-/* The branch begins with a switch: several devices hang there. */
+/* The branch begins with a switch: several devices hang there, and not as functions of one card. */
 bool topo_is_switch(const struct topology *t, unsigned device);
 
 /* Whether the GPUs are drawn around one middle: NVSwitches, or a mesh of more than two. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define SWITCHED_STEPS 4 /* host bridge, root port, a bridge of the switch, the device */
+
 void topo_put_xml(FILE *out, const char *text)
 {
     static const char *const escapes[][2] = {
@@ -61,9 +63,12 @@ bool topo_opens_branch(const struct topology *t, unsigned device)
 
 bool topo_is_switch(const struct topology *t, unsigned device)
 {
+    const char *step[SWITCHED_STEPS];
+    size_t bytes[SWITCHED_STEPS];
     unsigned n = 0;
     for (unsigned other = 0; other < topo_devices(t); other++)
-        n += topo_one_branch(t, device, other);
+        n += topo_one_branch(t, device, other) &&
+             pci_steps(topo_device(t, other), step, bytes, SWITCHED_STEPS) == SWITCHED_STEPS;
     return n > 1;
 }
 

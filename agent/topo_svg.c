@@ -20,6 +20,7 @@
 #define SWITCH_Y (NODE_TOP + 92)
 #define DEVICES_TOP (NODE_TOP + 126)
 #define ARC_ROW 22
+#define LINK_SCALE 3 /* or NVLink would be too thick beside PCIe */
 
 #define INK "#1f2a37"
 #define GREY "#5b6776"
@@ -208,7 +209,7 @@ static void put_branch(struct picture *p, unsigned opener, int x, int cpu_x)
 static void put_node(struct picture *p, const struct topology_node *node, int x)
 {
     const struct topology *t = p->t;
-    int width = node_width(t, node->id), cpu_x = x + PAD + 60;
+    int width = node_width(t, node->id), cpu_x = x + PAD + DEVICE / 2;
     size_t fits = (size_t)(width - 2 * PAD - 16) / 7;
     put_box(p->out, x, NODE_TOP, width, p->bottom - NODE_TOP, "#f4f7fb", "#9fb3cc", 8);
     put_box(p->out, x + PAD, NODE_TOP + 10, width - 2 * PAD, 56, "#d9e6f7", "#6f93c4", 6);
@@ -284,16 +285,17 @@ static void put_middle(const struct picture *p, enum topo_middle middle, int wid
         left = p->x[i] < left ? p->x[i] : left;
         right = p->x[i] + DEVICE > right ? p->x[i] + DEVICE : right;
         unsigned peer = i ? 0 : 1;
+        unsigned mbps = t->links[i][peer] * t->link_mbps[i][peer];
         fprintf(p->out, "<path d=\"M%d %dV%d\" stroke=\"" GREEN "\" stroke-width=\"%.1f\"/>\n", x,
-                p->gpu_top + GPU_HEIGHT, y, thickness(t->links[i][peer] * t->link_mbps[i][peer] / 3));
+                p->gpu_top + GPU_HEIGHT, y,
+                thickness((middle == TOPO_SWITCHES ? mbps : mbps * (t->list.n - 1)) / LINK_SCALE));
     }
-    put_box(p->out, left, y, right - left, 30, "#c9e8ba", GREEN, 6);
-    put_text(p->out, (left + right) / 2, y + 20,
-             "font-size=\"13\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"" INK "\"", 99, "%s, %s each way%s",
-             middle == TOPO_SWITCHES        ? "NVSwitch"
-             : t->list.vendor == GPU_AMD ? "xGMI, every pair"
-                                         : "NVLink, every pair",
-             speed, middle == TOPO_SWITCHES ? ", per GPU" : "");
+    put_box(p->out, left, y, right - left, 42, "#c9e8ba", GREEN, 6);
+    put_text(p->out, (left + right) / 2, y + 18,
+             "font-size=\"13\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"" INK "\"", 99, "%s",
+             middle == TOPO_SWITCHES ? "NVSwitch" : t->list.vendor == GPU_AMD ? "xGMI" : "NVLink");
+    put_text(p->out, (left + right) / 2, y + 34, MIDDLE, 99, "%s %s, each way", speed,
+             middle == TOPO_SWITCHES ? "per GPU" : "per pair");
 }
 
 /* A bracket below each pair, each on a level of its own. Returns how many there are. */
@@ -305,7 +307,7 @@ static int put_pairs(const struct picture *p, const struct topology *t)
         for (unsigned j = i + 1; j < t->list.n; j++) {
             if (!t->links[i][j])
                 continue;
-            int y = p ? p->bottom + PAD + 16 + level * ARC_ROW : 0;
+            int y = p ? p->bottom + PAD + 28 + level * ARC_ROW : 0;
             level++;
             if (!p)
                 continue;
@@ -313,7 +315,7 @@ static int put_pairs(const struct picture *p, const struct topology *t)
             topo_put_speed(t, i, j, speed);
             fprintf(p->out,
                     "<path d=\"M%d %dV%dH%dV%d\" fill=\"none\" stroke=\"" GREEN "\" stroke-width=\"%.1f\"/>\n", a, top,
-                    y, b, top, thickness(t->links[i][j] * t->link_mbps[i][j] / 3));
+                    y, b, top, thickness(t->links[i][j] * t->link_mbps[i][j] / LINK_SCALE));
             put_text(p->out, (a + b) / 2, y - 6, MIDDLE, 99, "NVLink %s", speed);
         }
     return level;
@@ -326,8 +328,8 @@ void topo_svg(FILE *out, const struct topology *t)
     p.gpu_top = DEVICES_TOP + p.nic_rows * NIC_ROW;
     p.bottom = p.gpu_top + (t->list.n ? GPU_HEIGHT + PAD : 0);
     int width = put_packages(NULL, t);
-    int links = middle != TOPO_NO_MIDDLE ? 76 : put_pairs(NULL, t) * ARC_ROW + 24;
-    int height = p.bottom + PAD + links + 34;
+    int links = middle != TOPO_NO_MIDDLE ? 84 : put_pairs(NULL, t) * ARC_ROW + 18;
+    int height = p.bottom + PAD + links + 46;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
             "font-family=\"Helvetica, Arial, sans-serif\">\n",
@@ -345,7 +347,7 @@ void topo_svg(FILE *out, const struct topology *t)
         put_middle(&p, middle, width);
     else
         put_pairs(&p, t);
-    put_text(out, MARGIN, height - 14, SMALL, (size_t)(width - 2 * MARGIN) / 6,
-             "Lines are as thick as they are fast: grey PCIe, green NVLink or xGMI. A red frame: look at it.");
+    put_text(out, MARGIN, height - 30, SMALL, 99, "Thicker is faster. Grey: PCIe; green: NVLink, xGMI.");
+    put_text(out, MARGIN, height - 14, SMALL, 99, "Red frame: something is wrong with it.");
     fputs("</svg>\n", out);
 }
