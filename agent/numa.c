@@ -35,7 +35,8 @@ void numa_list_of_mask(char *text, size_t bytes, const unsigned long *mask, unsi
     size_t used = 0;
     for (unsigned bit = 0; bit < bits; bit++) {
         unsigned first = bit;
-        while (bit < bits && mask[bit / (sizeof *mask * CHAR_BIT)] >> bit % (sizeof *mask * CHAR_BIT) & 1)
+        while (bit < bits &&
+               mask[bit / (sizeof *mask * CHAR_BIT)] >> bit % (sizeof *mask * CHAR_BIT) & 1)
             bit++;
         if (bit == first || used >= bytes)
             continue;

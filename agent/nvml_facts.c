@@ -293,7 +293,8 @@ static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(0);
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* a library that prints is not listened to */
+    int null_fd =
+        open("/dev/null", O_RDWR | O_CLOEXEC); /* a library that prints is not listened to */
     dup2(null_fd, STDOUT_FILENO);
     dup2(null_fd, STDERR_FILENO);
     if (!nvml_lib_open(&calls.lib)) {
@@ -356,8 +357,8 @@ struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus)
     if (!ask)
         return NULL;
     *ask = (struct nvml_ask){.gpus = gpus, .fd = -1};
-    ask->shared = mmap(NULL, sizeof *ask->shared, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ask->shared =
+        mmap(NULL, sizeof *ask->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (ask->shared == MAP_FAILED) {
         free(ask);
         return NULL;

@@ -23,7 +23,8 @@ struct nvml_gpu {
     char error[96]; /* why NVML knows nothing of this GPU; empty: it does */
     char name[96];
     int cc_major, cc_minor, numa_id, mig, ecc, compute_mode, persistence;
-    int fabric, fabric_status, fabric_health; /* 0 no fabric, 1 not started, 2 in progress, 3 completed */
+    int fabric, fabric_status,
+        fabric_health; /* 0 no fabric, 1 not started, 2 in progress, 3 completed */
     int gen, width, most_gen, most_width;
     uint64_t memory_bytes;
     unsigned long cpus[NVML_CPU_WORDS], nodes[NVML_NODE_WORDS]; /* affinity; all zero: not told */

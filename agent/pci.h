@@ -19,9 +19,9 @@ struct pci_link {
 
 struct pci_device {
     char address[PCI_ADDRESS_BYTES]; /* "0000:18:00.0", lower case */
-    char path[PCI_PATH_BYTES];       /* "pci0000:15/0000:15:01.0/.../0000:18:00.0"; empty: not told */
-    char cpus[PCI_CPUS_BYTES];       /* "0-55,112-167"; empty: not told */
-    int numa_node;                   /* -1: not told */
+    char path[PCI_PATH_BYTES]; /* "pci0000:15/0000:15:01.0/.../0000:18:00.0"; empty: not told */
+    char cpus[PCI_CPUS_BYTES]; /* "0-55,112-167"; empty: not told */
+    int numa_node;             /* -1: not told */
     struct pci_link now, most;
     unsigned class_code, vendor, device, subsystem_vendor, subsystem_device;
 };
@@ -39,7 +39,8 @@ bool pci_address_in(const char *path, char ret_address[PCI_ADDRESS_BYTES], const
 enum pci_near pci_near(const struct pci_device *a, const struct pci_device *b);
 
 /* The bridges on the way down, the host bridge first and the device last. Returns how many; at most max are given. */
-unsigned pci_steps(const struct pci_device *device, const char *step[], size_t bytes[], unsigned max);
+unsigned pci_steps(const struct pci_device *device, const char *step[], size_t bytes[],
+                   unsigned max);
 
 /* MB/s each way that such a link carries at best; 0: not known. */
 unsigned pci_mbps(struct pci_link link);

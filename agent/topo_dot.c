@@ -39,8 +39,8 @@ static void put_device(FILE *out, const struct topology *t, unsigned device)
 
 static void put_node(FILE *out, const struct topology *t, int id, const char *cpus)
 {
-    fprintf(out, "    subgraph cluster_node%d {\n      label=\"NUMA node %d\"; style=dashed;\n", id + 1,
-            id);
+    fprintf(out, "    subgraph cluster_node%d {\n      label=\"NUMA node %d\"; style=dashed;\n",
+            id + 1, id);
     fprintf(out, "      node%d [label=\"CPUs %s\", fillcolor=\"#dbe6f6\"];\n", id + 1,
             *cpus ? cpus : "none");
     for (unsigned d = 0; d < topo_devices(t); d++) {
@@ -104,7 +104,7 @@ static void put_links(FILE *out, const struct topology *t)
     char speed[40];
     if (middle != TOPO_NO_MIDDLE)
         fprintf(out, "  middle [label=\"%s\", shape=hexagon, fillcolor=\"#bfe3ae\"];\n",
-                middle == TOPO_SWITCHES            ? "NVSwitch"
+                middle == TOPO_SWITCHES     ? "NVSwitch"
                 : t->list.vendor == GPU_AMD ? "xGMI, every pair"
                                             : "NVLink, every pair");
     for (unsigned i = 0; i < t->list.n; i++) {
@@ -123,10 +123,11 @@ static void put_links(FILE *out, const struct topology *t)
 
 void topo_dot(FILE *out, const struct topology *t)
 {
-    fputs("graph server {\n  graph [fontname=\"sans-serif\", compound=true];\n"
-          "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"];\n"
-          "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-          out);
+    fputs(
+        "graph server {\n  graph [fontname=\"sans-serif\", compound=true];\n"
+        "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"];\n"
+        "  edge [fontname=\"sans-serif\", fontsize=10];\n",
+        out);
     put_packages(out, t);
     int before = -1;
     for (unsigned k = 0; k < t->nodes_n; k++) {

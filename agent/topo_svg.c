@@ -16,7 +16,7 @@
 #define NODE_WIDTH_LEAST 232
 #define PACKAGE_TOP 58
 #define NODE_TOP (PACKAGE_TOP + 28)
-#define BUS_Y (NODE_TOP + 74)    /* where the CPU's lines fan out */
+#define BUS_Y (NODE_TOP + 74) /* where the CPU's lines fan out */
 #define SWITCH_Y (NODE_TOP + 92)
 #define DEVICES_TOP (NODE_TOP + 126)
 #define ARC_ROW 22
@@ -40,13 +40,14 @@ static void put_box(FILE *out, int x, int y, int width, int height, const char *
                     const char *stroke, int round)
 {
     fprintf(out,
-            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" fill=\"%s\" stroke=\"%s\"/>\n", x, y,
-            width, height, round, fill, stroke);
+            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" fill=\"%s\" "
+            "stroke=\"%s\"/>\n",
+            x, y, width, height, round, fill, stroke);
 }
 
 /* style: attributes of <text>. What is longer than fits is cut by characters. */
-static void PRINTF_LIKE(6, 7) put_text(FILE *out, int x, int y, const char *style, size_t fits,
-                                       const char *format, ...)
+static void PRINTF_LIKE(6, 7)
+    put_text(FILE *out, int x, int y, const char *style, size_t fits, const char *format, ...)
 {
     char text[PCI_CPUS_BYTES];
     va_list ap;
@@ -73,7 +74,8 @@ static double thickness(unsigned mbps)
 
 static void put_line(FILE *out, int x1, int y1, int x2, int y2, const char *colour, double wide)
 {
-    fprintf(out, "<path d=\"M%d %dV%dH%dV%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"/>\n", x1,
+    fprintf(out,
+            "<path d=\"M%d %dV%dH%dV%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"/>\n", x1,
             y1, y2 > BUS_Y ? BUS_Y : y2, x2, y2, colour, wide);
 }
 
@@ -152,9 +154,10 @@ static void put_nic(const struct picture *p, unsigned device, int y)
 {
     const struct topology_nic *nic = &p->t->nic[device - p->t->list.n];
     int x = p->x[device];
-    put_box(p->out, x, y, DEVICE, NIC_HEIGHT, "#fdeed3", is_hurt(p->t, device) ? RED : "#c98a1b", 6);
-    put_text(p->out, x + 8, y + 18, "font-size=\"12\" font-weight=\"bold\" fill=\"" INK "\"", 17, "%s",
-             nic->name);
+    put_box(p->out, x, y, DEVICE, NIC_HEIGHT, "#fdeed3", is_hurt(p->t, device) ? RED : "#c98a1b",
+            6);
+    put_text(p->out, x + 8, y + 18, "font-size=\"12\" font-weight=\"bold\" fill=\"" INK "\"", 17,
+             "%s", nic->name);
     if (nic->mbits)
         put_text(p->out, x + 8, y + 34, SMALL, 19, "%g Gb/s%s", nic->mbits / 1000.0,
                  nic->down ? ", down" : "");
@@ -186,7 +189,8 @@ static void put_branch(struct picture *p, unsigned opener, int x, int cpu_x)
             fprintf(p->out, "<path d=\"M%d %dV%d\" stroke=\"%s\" stroke-width=\"%.1f\"/>\n",
                     p->x[d] + DEVICE / 2, SWITCH_Y, y, GREY, thickness(speed_of(t, d)));
         else
-            put_line(p->out, cpu_x, BUS_Y - 8, p->x[d] + DEVICE / 2, y, GREY, thickness(speed_of(t, d)));
+            put_line(p->out, cpu_x, BUS_Y - 8, p->x[d] + DEVICE / 2, y, GREY,
+                     thickness(speed_of(t, d)));
     }
     if (has_switch) {
         put_line(p->out, cpu_x, BUS_Y - 8, middle, SWITCH_Y, GREY, thickness(speed_of(t, opener)));
@@ -238,7 +242,8 @@ static int put_package(struct picture *p, const struct topology *t, int package,
     int at = x + PAD;
     for (int pass = p ? 0 : 1; pass < 2; pass++) { /* the box, then what is in it */
         if (pass == 1 && p && at > x + PAD) {
-            put_box(p->out, x, PACKAGE_TOP, at - x, p->bottom + PAD - PACKAGE_TOP, "#ffffff", "#42566f", 10);
+            put_box(p->out, x, PACKAGE_TOP, at - x, p->bottom + PAD - PACKAGE_TOP, "#ffffff",
+                    "#42566f", 10);
             if (package >= 0)
                 put_text(p->out, x + PAD, PACKAGE_TOP + 19, BOLD, 99, "Package %d", package);
         }
@@ -292,8 +297,11 @@ static void put_middle(const struct picture *p, enum topo_middle middle, int wid
     }
     put_box(p->out, left, y, right - left, 42, "#c9e8ba", GREEN, 6);
     put_text(p->out, (left + right) / 2, y + 18,
-             "font-size=\"13\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"" INK "\"", 99, "%s",
-             middle == TOPO_SWITCHES ? "NVSwitch" : t->list.vendor == GPU_AMD ? "xGMI" : "NVLink");
+             "font-size=\"13\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"" INK "\"", 99,
+             "%s",
+             middle == TOPO_SWITCHES     ? "NVSwitch"
+             : t->list.vendor == GPU_AMD ? "xGMI"
+                                         : "NVLink");
     put_text(p->out, (left + right) / 2, y + 34, MIDDLE, 99, "%s %s, each way", speed,
              middle == TOPO_SWITCHES ? "per GPU" : "per pair");
 }
@@ -311,11 +319,13 @@ static int put_pairs(const struct picture *p, const struct topology *t)
             level++;
             if (!p)
                 continue;
-            int a = p->x[i] + DEVICE / 2 + 6, b = p->x[j] + DEVICE / 2 - 6, top = p->gpu_top + GPU_HEIGHT;
+            int a = p->x[i] + DEVICE / 2 + 6, b = p->x[j] + DEVICE / 2 - 6,
+                top = p->gpu_top + GPU_HEIGHT;
             topo_put_speed(t, i, j, speed);
             fprintf(p->out,
-                    "<path d=\"M%d %dV%dH%dV%d\" fill=\"none\" stroke=\"" GREEN "\" stroke-width=\"%.1f\"/>\n", a, top,
-                    y, b, top, thickness(t->links[i][j] * t->link_mbps[i][j] / LINK_SCALE));
+                    "<path d=\"M%d %dV%dH%dV%d\" fill=\"none\" stroke=\"" GREEN
+                    "\" stroke-width=\"%.1f\"/>\n",
+                    a, top, y, b, top, thickness(t->links[i][j] * t->link_mbps[i][j] / LINK_SCALE));
             put_text(p->out, (a + b) / 2, y - 6, MIDDLE, 99, "NVLink %s", speed);
         }
     return level;
@@ -331,7 +341,8 @@ void topo_svg(FILE *out, const struct topology *t)
     int links = middle != TOPO_NO_MIDDLE ? 84 : put_pairs(NULL, t) * ARC_ROW + 18;
     int height = p.bottom + PAD + links + 46;
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
+            "%d\" "
             "font-family=\"Helvetica, Arial, sans-serif\">\n",
             width, height, width, height);
     fprintf(out, "<title>%u GPUs, %u NICs, %u CPUs</title>\n", t->list.n, t->nics_n, t->cpus_n);
@@ -347,7 +358,8 @@ void topo_svg(FILE *out, const struct topology *t)
         put_middle(&p, middle, width);
     else
         put_pairs(&p, t);
-    put_text(out, MARGIN, height - 30, SMALL, 99, "Thicker is faster. Grey: PCIe; green: NVLink, xGMI.");
+    put_text(out, MARGIN, height - 30, SMALL, 99,
+             "Thicker is faster. Grey: PCIe; green: NVLink, xGMI.");
     put_text(out, MARGIN, height - 14, SMALL, 99, "Red frame: something is wrong with it.");
     fputs("</svg>\n", out);
 }

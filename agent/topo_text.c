@@ -21,7 +21,7 @@ struct table {
 static const char *colour_of(const char *cell)
 {
     static const char *const colours[][2] = {
-        {"NV", "32"}, {"XGMI", "32"}, {"OK", "32"},  {"PIX", "36"}, {"PXB", "36"}, {"SYS", "33"},
+        {"NV", "32"},  {"XGMI", "32"}, {"OK", "32"},  {"PIX", "36"}, {"PXB", "36"}, {"SYS", "33"},
         {"CNS", "31"}, {"GNS", "31"},  {"TNS", "31"}, {"DR", "31"},  {"NS", "33"},
     };
     for (size_t i = 0; i < ARRAY_LEN(colours); i++)
@@ -151,8 +151,7 @@ static void p2p_cell(const struct table *table, unsigned row, unsigned column,
     else if (row > 0 && column == 0)
         put_device(table->t, row - 1, text);
     else if (row > 0)
-        snprintf(text, CELL_BYTES, "%s",
-                 topo_p2p_cell(table->t, table->kind, row - 1, column - 1));
+        snprintf(text, CELL_BYTES, "%s", topo_p2p_cell(table->t, table->kind, row - 1, column - 1));
 }
 
 static const char *on_off(int mode)
@@ -183,8 +182,8 @@ static void put_pcie(const struct topology_gpu *gpu, char text[CELL_BYTES])
 static void gpu_cell(const struct table *table, unsigned row, unsigned column,
                      char text[CELL_BYTES])
 {
-    static const char *const headings[] = {"GPU", "model", "PCI",          "PCIe", "memory",
-                                           "NVLink", "MIG", "ECC", "compute mode"};
+    static const char *const headings[] = {"GPU",    "model", "PCI", "PCIe",        "memory",
+                                           "NVLink", "MIG",   "ECC", "compute mode"};
     const struct topology *t = table->t;
     if (row == 0) {
         snprintf(text, CELL_BYTES, "%s", headings[column]);
@@ -324,8 +323,8 @@ void topo_text(FILE *out, const struct topology *t, bool colour)
     table.columns = 4;
     table.cell = node_cell;
     put_table(out, &table);
-    fprintf(out, "%u CPUs%s%s in %u package%s\n", t->cpus_n, t->cpu_name[0] ? ", " : "", t->cpu_name,
-            t->packages_n, t->packages_n == 1 ? "" : "s");
+    fprintf(out, "%u CPUs%s%s in %u package%s\n", t->cpus_n, t->cpu_name[0] ? ", " : "",
+            t->cpu_name, t->packages_n, t->packages_n == 1 ? "" : "s");
     put_lines(out, "What it means", topo_reading(t), colour ? "1" : NULL);
     put_lines(out, "What looks wrong", topo_wrong(t), colour ? "1;31" : NULL);
 }

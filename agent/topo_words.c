@@ -169,9 +169,12 @@ static void say_all_linked(FILE *out, const struct topology *t)
     put_speed(out, t, all_gpus(t));
     fprintf(out, mesh ? ").\n" : "; not every pair is joined).\n");
     if (t->list.vendor == GPU_AMD && mesh && t->list.n > 2)
-        fprintf(out, "Use all %u in one collective: a pair alone has one link, all together have %u each.\n",
-                t->list.n, t->list.n - 1);
-    fprintf(out, "Tensor parallel fits over all %u; so do data parallel and sharding (FSDP, ZeRO).\n",
+        fprintf(
+            out,
+            "Use all %u in one collective: a pair alone has one link, all together have %u each.\n",
+            t->list.n, t->list.n - 1);
+    fprintf(out,
+            "Tensor parallel fits over all %u; so do data parallel and sharding (FSDP, ZeRO).\n",
             t->list.n);
 }
 
@@ -197,7 +200,9 @@ static void say_islands(FILE *out, const struct topology *t)
                 far = topology_near(t, a, j);
     }
     fprintf(out, "Between these groups it is PCIe (%s at the farthest).\n", pci_near_name(far));
-    fprintf(out, "Tensor parallel inside a group (of %u), data parallel or pipeline stages between groups.\n",
+    fprintf(out,
+            "Tensor parallel inside a group (of %u), data parallel or pipeline stages between "
+            "groups.\n",
             size);
 }
 
@@ -205,9 +210,10 @@ static void say_no_links(FILE *out, const struct topology *t)
 {
     char link[16];
     topo_link(t->gpu[0].most, link);
-    fprintf(out, t->list.vendor == GPU_NVIDIA && !topology_nvml(t, 0)
-                     ? "Over PCIe alone (NVLink is not known)"
-                     : "No %s: all goes over PCIe",
+    fprintf(out,
+            t->list.vendor == GPU_NVIDIA && !topology_nvml(t, 0)
+                ? "Over PCIe alone (NVLink is not known)"
+                : "No %s: all goes over PCIe",
             link_word(t));
     if (pci_mbps(t->gpu[0].most))
         fprintf(out, ", %s, %u GB/s each way at best", link, pci_mbps(t->gpu[0].most) / 1000);
@@ -230,8 +236,10 @@ static void say_no_links(FILE *out, const struct topology *t)
     };
     if (through[far])
         fprintf(out, "The farthest pair goes through %s (%s).\n", through[far], pci_near_name(far));
-    fprintf(out, "Data parallel with gradient accumulation, or pipeline stages; tensor parallel would wait "
-                 "for the bus.\n");
+    fprintf(
+        out,
+        "Data parallel with gradient accumulation, or pipeline stages; tensor parallel would wait "
+        "for the bus.\n");
 }
 
 static void say_nodes(FILE *out, const struct topology *t)
@@ -305,7 +313,9 @@ static void check_nvml(FILE *out, const struct topology *t)
     if (t->list.vendor != GPU_NVIDIA)
         return;
     if (!t->nvml || !t->nvml->usable) {
-        fprintf(out, "NVML can't be used (%s): this is the PCIe picture only; NVLink, P2P and health are not known.\n",
+        fprintf(out,
+                "NVML can't be used (%s): this is the PCIe picture only; NVLink, P2P and health "
+                "are not known.\n",
                 t->nvml ? t->nvml->why : "no process for it");
         return;
     }
@@ -320,8 +330,10 @@ static void check_width(FILE *out, const struct topology *t)
     for (unsigned i = 0; i < t->list.n; i++) {
         const struct topology_gpu *gpu = &t->gpu[i];
         if (gpu->now.width && gpu->now.width < gpu->most.width)
-            fprintf(out, "GPU %u: its PCIe link has x%u of x%u lanes: look at the slot, the riser and the seating.\n", i,
-                    gpu->now.width, gpu->most.width);
+            fprintf(out,
+                    "GPU %u: its PCIe link has x%u of x%u lanes: look at the slot, the riser and "
+                    "the seating.\n",
+                    i, gpu->now.width, gpu->most.width);
     }
 }
 
@@ -334,8 +346,10 @@ static void check_links(FILE *out, const struct topology *t)
     for (unsigned i = 0; i < t->list.n; i++) {
         const struct nvml_gpu *gpu = topology_nvml(t, i);
         if (gpu && gpu->links < most)
-            fprintf(out, "GPU %u: %d NVLinks are up, others have %d: look at nvidia-smi nvlink -s and -e.\n", i,
-                    gpu->links, most);
+            fprintf(
+                out,
+                "GPU %u: %d NVLinks are up, others have %d: look at nvidia-smi nvlink -s and -e.\n",
+                i, gpu->links, most);
     }
 }
 
@@ -386,17 +400,20 @@ static void check_fabric(FILE *out, const struct topology *t)
         waiting |= gpu->fabric == 1 || gpu->fabric == 2 ? bit(i) : 0;
         failed |= gpu->fabric == 3 && gpu->fabric_status > 0 ? bit(i) : 0;
         /* two bits each, 1 is yes: degraded bandwidth, and at bit 4 an unhealthy route */
-        slow |= gpu->fabric_health > 0 && ((gpu->fabric_health & 3) == 1 ||
-                                          (gpu->fabric_health >> 4 & 3) == 1)
+        slow |= gpu->fabric_health > 0 &&
+                        ((gpu->fabric_health & 3) == 1 || (gpu->fabric_health >> 4 & 3) == 1)
                     ? bit(i)
                     : 0;
     }
     if (waiting)
-        fprintf(out, "%s: Fabric Manager has not set up the NVSwitches; CUDA fails with error 802: start "
-                     "nvidia-fabricmanager, of the driver's version%s%s.\n",
-                name_gpus(waiting).text, t->driver[0] ? " " : "", t->driver);
+        fprintf(
+            out,
+            "%s: Fabric Manager has not set up the NVSwitches; CUDA fails with error 802: start "
+            "nvidia-fabricmanager, of the driver's version%s%s.\n",
+            name_gpus(waiting).text, t->driver[0] ? " " : "", t->driver);
     if (failed)
-        fprintf(out, "%s: Fabric Manager could not set it up: see its log.\n", name_gpus(failed).text);
+        fprintf(out, "%s: Fabric Manager could not set it up: see its log.\n",
+                name_gpus(failed).text);
     if (slow)
         fprintf(out, "%s: the NVLink fabric is degraded: see the log of Fabric Manager.\n",
                 name_gpus(slow).text);

@@ -40,7 +40,8 @@ static int by_way(const void *a, const void *b)
         if (order)
             return order;
     }
-    return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->device > y->device) - (x->device < y->device);
+    return x->n != y->n ? (x->n > y->n) - (x->n < y->n)
+                        : (x->device > y->device) - (x->device < y->device);
 }
 
 static void put_indent(FILE *out, unsigned depth)
@@ -51,8 +52,8 @@ static void put_indent(FILE *out, unsigned depth)
 static void put_pci(FILE *out, const struct pci_device *pci, struct pci_link link)
 {
     static const char *const speeds[] = {"", "2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
-    fprintf(out, "<pci busid=\"%s\" class=\"0x%06x\" vendor=\"0x%04x\" device=\"0x%04x\"", pci->address,
-            pci->class_code, pci->vendor, pci->device);
+    fprintf(out, "<pci busid=\"%s\" class=\"0x%06x\" vendor=\"0x%04x\" device=\"0x%04x\"",
+            pci->address, pci->class_code, pci->vendor, pci->device);
     fprintf(out, " subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"", pci->subsystem_vendor,
             pci->subsystem_device);
     fprintf(out, " link_speed=\"%s%s\" link_width=\"%u\">\n",
@@ -70,8 +71,8 @@ static void put_gpu(FILE *out, const struct topology *t, unsigned i, unsigned de
     fputs(">\n", out);
     if (gpu && gpu->switched) {
         put_indent(out, depth + 1);
-        fprintf(out, "<nvlink target=\"fffffff:ffff:ff\" count=\"%d\" tclass=\"0x%06x\"/>\n", gpu->links,
-                CLASS_NVSWITCH);
+        fprintf(out, "<nvlink target=\"fffffff:ffff:ff\" count=\"%d\" tclass=\"0x%06x\"/>\n",
+                gpu->links, CLASS_NVSWITCH);
     }
     for (unsigned j = 0; gpu && !gpu->switched && j < t->list.n; j++) {
         if (!t->links[i][j])

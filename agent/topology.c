@@ -14,7 +14,8 @@
 
 static void read_cpu(struct topology *t, const char *sysroot)
 {
-    char text[4096], value[96]; /* the first CPU's lines will do: all of them take long on a big server */
+    char text[4096],
+        value[96]; /* the first CPU's lines will do: all of them take long on a big server */
     if (sysfile_read(text, sizeof text, sysroot, "/proc/cpuinfo") < 0)
         return;
     static const struct {
@@ -115,7 +116,8 @@ static void name_users(struct nvml_gpu *gpu, const char *sysroot)
 {
     for (unsigned i = 0; i < gpu->users_n && i < NVML_USERS_MAX; i++) {
         struct nvml_user *user = &gpu->user[i];
-        if (sysfile_read(user->name, sizeof user->name, sysroot, "/proc/%d/comm", (int)user->pid) < 0)
+        if (sysfile_read(user->name, sizeof user->name, sysroot, "/proc/%d/comm", (int)user->pid) <
+            0)
             user->name[0] = '\0';
         user->name[strcspn(user->name, "\n")] = '\0';
     }
@@ -209,7 +211,8 @@ void topology_cell(const struct topology *t, unsigned a, unsigned b, char ret[8]
     else if (a < n && b < n)
         snprintf(ret, 8, "%s", pci_near_name(topology_near(t, a, b)));
     else /* two ports of one card are two NICs at one address */
-        snprintf(ret, 8, "%s", strcmp(x->address, y->address) ? pci_near_name(pci_near(x, y)) : "PIX");
+        snprintf(ret, 8, "%s",
+                 strcmp(x->address, y->address) ? pci_near_name(pci_near(x, y)) : "PIX");
 }
 
 int topology_nearest_nic(const struct topology *t, unsigned i)

@@ -23,20 +23,20 @@ struct topology_node {
 struct topology_gpu {
     struct pci_device pci;
     char name[96];
-    struct pci_link now, most;           /* from the driver where it tells, else from /sys */
+    struct pci_link now, most;            /* from the driver where it tells, else from /sys */
     char cpus[PCI_CPUS_BYTES], nodes[64]; /* affinity, as nvidia-smi tells it; empty: not told */
 };
 
 struct topology_nic {
     struct pci_device pci;
-    char name[32];    /* "mlx5_0", or "eth0" of a NIC without RDMA */
-    char netdev[32];  /* its network device; empty: none */
-    bool rdma, down;  /* down: the port has no link */
-    unsigned mbits;   /* 0: not told */
+    char name[32];   /* "mlx5_0", or "eth0" of a NIC without RDMA */
+    char netdev[32]; /* its network device; empty: none */
+    bool rdma, down; /* down: the port has no link */
+    unsigned mbits;  /* 0: not told */
 };
 
 struct topology {
-    const char *sysroot; /* borrowed */
+    const char *sysroot;  /* borrowed */
     struct gpu_list list; /* what is asked for; gpu[i] below is list.gpu[i] */
     struct topology_gpu gpu[GPU_MAX];
     struct nvml_facts *nvml; /* owned; NULL: no NVIDIA GPU, or it could not be asked at all */

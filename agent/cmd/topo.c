@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NVML_LIMIT_MS 10000 /* NVML may take seconds where persistence mode is off; one that hangs never comes */
+#define NVML_LIMIT_MS                                                                              \
+    10000 /* NVML may take seconds where persistence mode is off; one that hangs never comes */
 
 static const char help[] =
     "usage: launch topo [--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]\n"
@@ -45,7 +46,8 @@ static int take_format(struct asked *asked, const char *value, struct err *err)
             asked->format = i;
             return 0;
         }
-    return err_set(err, -EINVAL, "--format=%s: one of text, json, xml, svg and dot is needed", value);
+    return err_set(err, -EINVAL, "--format=%s: one of text, json, xml, svg and dot is needed",
+                   value);
 }
 
 static int take_p2p(struct asked *asked, const char *value, struct err *err)
@@ -53,9 +55,10 @@ static int take_p2p(struct asked *asked, const char *value, struct err *err)
     static const char letters[] = "rwnap";
     const char *at = *value && !value[1] ? strchr(letters, *value) : NULL;
     if (!at)
-        return err_set(err, -EINVAL,
-                       "--p2p=%s: one of r (read), w (write), n (NVLink), a (atomics) and p (PCIe) is needed",
-                       value);
+        return err_set(
+            err, -EINVAL,
+            "--p2p=%s: one of r (read), w (write), n (NVLink), a (atomics) and p (PCIe) is needed",
+            value);
     asked->p2p = true;
     asked->kind = (enum nvml_p2p)(at - letters);
     return 0;
@@ -74,10 +77,12 @@ static int parse(struct asked *asked, int argc, char **argv, struct err *err)
             asked->help = true;
             return 0;
         }
-        while (k < ARRAY_LEN(options) && (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
+        while (k < ARRAY_LEN(options) &&
+               (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
             k++;
         if (k == ARRAY_LEN(options))
-            return err_set(err, -EINVAL, "topo: \"%s\" is no option of it; there are --format and --p2p", word);
+            return err_set(err, -EINVAL,
+                           "topo: \"%s\" is no option of it; there are --format and --p2p", word);
         if (!word[n] && i + 1 == argc)
             return err_set(err, -EINVAL, "%s: a value is needed", word);
         int rc = options[k].take(asked, word[n] ? word + n + 1 : argv[++i], err);

@@ -142,7 +142,8 @@ int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci)
     *pci = (struct nvml_pci_info){.bus = BUS_FIRST + index_of(device)};
     if (described(device)) {
         sscanf(described(device)->bus, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device);
-        snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+        snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus,
+                 pci->device);
         return NVML_SUCCESS;
     }
     snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "0000:%02X:00.0", pci->bus);

@@ -81,10 +81,10 @@ static void read_line(const char *line)
     unsigned i, j;
     int kind, value, name = 0;
 
-    if (sscanf(line, "gpu %u %31s %63s %u %d %d %d %d %d %d %d %d %d %d %d %d %u %1023s %n", &i, g.bus,
-               g.uuid, &g.minor, &g.numa_id, &g.mig, &g.ecc, &g.mode, &g.persistence, &g.fabric,
-               &g.fabric_status, &g.major, &g.patch, &g.link_version, &g.link_mbps, &g.memory_gib,
-               &g.node, hex, &name) == 18 &&
+    if (sscanf(line, "gpu %u %31s %63s %u %d %d %d %d %d %d %d %d %d %d %d %d %u %1023s %n", &i,
+               g.bus, g.uuid, &g.minor, &g.numa_id, &g.mig, &g.ecc, &g.mode, &g.persistence,
+               &g.fabric, &g.fabric_status, &g.major, &g.patch, &g.link_version, &g.link_mbps,
+               &g.memory_gib, &g.node, hex, &name) == 18 &&
         i < FAKE_GPUS_MAX) {
         snprintf(g.name, sizeof(g.name), "%.*s", (int)strcspn(line + name, "\n"), line + name);
         read_mask(g.cpus, hex);
