@@ -10,6 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names come from drivers and programs, and go to terminals. */
+static void clean(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 /* ---- the CPUs ---- */
 
 static void read_cpu(struct topology *t, const char *sysroot)
@@ -28,25 +36,26 @@ static void read_cpu(struct topology *t, const char *sysroot)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (sysfile_field(text, texts[i].key, value, sizeof value))
             snprintf((char *)t + texts[i].at, texts[i].bytes, "%s", value + strspn(value, ": \t"));
+    clean(t->cpu_vendor);
+    clean(t->cpu_name);
     if (sysfile_field(text, "cpu family", value, sizeof value))
         t->cpu_family = (unsigned)strtoul(value + strspn(value, ": \t"), NULL, 10);
     if (sysfile_field(text, "model", value, sizeof value))
         t->cpu_model = (unsigned)strtoul(value + strspn(value, ": \t"), NULL, 10);
 }
 
-/* On a server with one node, all is there, whatever the firmware forgot to tell. */
-static void place_on_only_node(const struct topology *t, struct pci_device *device)
+/* A node that there is not is none; on a server with one node, all is there, whatever the firmware forgot to tell. */
+static void settle_node(const struct topology *t, struct pci_device *device)
 {
     unsigned with_cpus = 0;
-    int node = -1;
+    int only = -1, told = -1;
     for (unsigned i = 0; i < t->nodes_n; i++) {
-        if (!t->node[i].cpus_n)
-            continue;
-        node = t->node[i].id;
-        with_cpus++;
+        if (t->node[i].id == device->numa_node)
+            told = device->numa_node;
+        if (t->node[i].cpus_n && with_cpus++ == 0)
+            only = t->node[i].id;
     }
-    if (device->numa_node < 0 && with_cpus == 1)
-        device->numa_node = node;
+    device->numa_node = told < 0 && with_cpus == 1 ? only : told;
 }
 
 /* ---- GPUs ---- */
@@ -71,7 +80,7 @@ static void read_gpu(struct topology *t, unsigned i, const char *sysroot)
     const char *address = t->list.gpu[i].pci;
     char text[4096];
     pci_read(&gpu->pci, sysroot, address);
-    place_on_only_node(t, &gpu->pci);
+    settle_node(t, &gpu->pci);
     gpu->now = gpu->pci.now;
     gpu->most = gpu->pci.most;
     memcpy(gpu->cpus, gpu->pci.cpus, sizeof gpu->cpus);
@@ -82,12 +91,14 @@ static void read_gpu(struct topology *t, unsigned i, const char *sysroot)
     else if (sysfile_read(text, sizeof text, sysroot, "/proc/driver/nvidia/gpus/%s/information",
                           address) >= 0)
         sysfile_field(text, "Model:", gpu->name, sizeof gpu->name);
+    clean(gpu->name);
 }
 
 static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
 {
     if (told->name[0])
         snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
+    clean(gpu->name);
     if (told->gen > 0 && told->width > 0)
         gpu->now = (struct pci_link){(unsigned)told->gen, (unsigned)told->width};
     if (told->most_gen > 0 && told->most_width > 0)
@@ -120,6 +131,7 @@ static void name_users(struct nvml_gpu *gpu, const char *sysroot)
             0)
             user->name[0] = '\0';
         user->name[strcspn(user->name, "\n")] = '\0';
+        clean(user->name);
     }
 }
 
@@ -159,7 +171,7 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
         read_gpu(t, i, sysroot);
     nic_read_all(t, sysroot);
     for (unsigned i = 0; i < t->nics_n; i++)
-        place_on_only_node(t, &t->nic[i].pci);
+        settle_node(t, &t->nic[i].pci);
     if (t->list.vendor == GPU_AMD)
         kfd_links(&t->list, sysroot, t->links, t->link_mbps);
     take_nvml(t, sysroot, ask, nvml_limit_ms);
