@@ -129,12 +129,13 @@ unsigned pci_steps(const struct pci_device *device, const char *step[], size_t b
 }
 
 static unsigned equal_steps(const struct pci_device *a, const struct pci_device *b,
-                            unsigned *ret_nearer)
+                            unsigned *ret_longer)
 {
     const char *x[STEPS_MAX], *y[STEPS_MAX];
     size_t x_bytes[STEPS_MAX], y_bytes[STEPS_MAX];
     unsigned x_n = pci_steps(a, x, x_bytes, STEPS_MAX), y_n = pci_steps(b, y, y_bytes, STEPS_MAX);
-    unsigned n = *ret_nearer = x_n < y_n ? x_n : y_n;
+    unsigned n = x_n < y_n ? x_n : y_n;
+    *ret_longer = x_n < y_n ? y_n : x_n;
     for (unsigned i = 0; i < n; i++)
         if (x_bytes[i] != y_bytes[i] || memcmp(x[i], y[i], x_bytes[i]) != 0)
             return i;
@@ -142,17 +143,17 @@ static unsigned equal_steps(const struct pci_device *a, const struct pci_device 
 }
 
 /* A switch shows as an upstream port and the downstream ports below it: two devices under one switch have all but the
- * last two steps (their port, themselves) in common. */
+ * last two steps (their port, themselves) in common. If one is below a further switch, there are two between them. */
 enum pci_near pci_near(const struct pci_device *a, const struct pci_device *b)
 {
     if (strcmp(a->address, b->address) == 0)
         return PCI_SELF;
-    unsigned nearer, equal = equal_steps(a, b, &nearer);
+    unsigned longer, equal = equal_steps(a, b, &longer);
     if (equal == 0)
         return a->numa_node >= 0 && a->numa_node == b->numa_node ? PCI_NODE : PCI_SYS;
     if (equal == 1)
         return PCI_PHB;
-    return equal + 2 >= nearer ? PCI_PIX : PCI_PXB;
+    return equal + 2 >= longer ? PCI_PIX : PCI_PXB;
 }
 
 unsigned pci_mbps(struct pci_link link)

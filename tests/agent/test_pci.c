@@ -36,6 +36,8 @@ TEST(the_nearest_common_bridge_says_how_far_two_devices_are)
     CHECK_STR(near(at(SWITCH "0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0", 0),
                    at(SWITCH "0000:17:01.0/0000:1b:00.0/0000:1c:00.0/0000:1d:00.0", 0)),
               "PXB");
+    CHECK_STR(near(gpu, at(SWITCH "0000:17:01.0/0000:1b:00.0/0000:1c:00.0/0000:1d:00.0", 0)),
+              "PXB");
     CHECK_STR(near(gpu, at("pci0000:15/0000:15:02.0/0000:20:00.0", 0)), "PHB");
     CHECK_STR(near(gpu, at("pci0000:40/0000:40:01.0/0000:41:00.0", 0)), "NODE");
     CHECK_STR(near(gpu, at("pci0000:97/0000:97:01.0/0000:98:00.0", 1)), "SYS");

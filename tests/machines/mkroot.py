@@ -144,7 +144,7 @@ class Machine:
             same += 1
         if same == 1:
             return HOST_BRIDGE
-        return SINGLE if same - 1 >= min(len(x), len(y)) - 3 else MULTIPLE
+        return SINGLE if same >= max(len(x), len(y)) - 2 else MULTIPLE
 
 
 class Tree:
