@@ -15,8 +15,9 @@
 #define CALLS(X)                                                                                   \
     X(topology_init)                                                                               \
     X(topology_set_xml)                                                                            \
-    X(topology_set_synthetic) X(topology_load) X(topology_destroy) X(get_type_depth)               \
-        X(get_nbobjs_by_depth) X(get_obj_by_depth) X(bitmap_first) X(bitmap_next)
+    X(topology_set_synthetic)                                                                      \
+    X(topology_load) X(topology_destroy) X(get_type_depth) X(get_nbobjs_by_depth)                  \
+        X(get_obj_by_depth) X(bitmap_first) X(bitmap_next)
 
 struct calls {
 #define MEMBER(name) __typeof__(&hwloc_##name) name;
@@ -112,14 +113,14 @@ static void on_node_again(struct machine *m, hwloc_obj_t obj, const struct bitse
         m->near[node] = first < 0 ? m->cpu[bitset_next(&m->cpus, -1)].node : m->cpu[first].node;
 }
 
-static int fill(const struct calls *c, hwloc_topology_t topology, struct machine *m)
+static bool fill(const struct calls *c, hwloc_topology_t topology, struct machine *m)
 {
     static const hwloc_obj_type_t caches[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE,
                                               HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE,
                                               HWLOC_OBJ_L5CACHE};
     each(c, topology, HWLOC_OBJ_PU, m, on_cpu);
     if (bitset_empty(&m->cpus))
-        return -EINVAL;
+        return false;
     for (int i = 0; i < BITSET_MAX; i++)
         m->cpu[i].node = -1;
     each(c, topology, HWLOC_OBJ_NUMANODE, m, on_node);
@@ -133,47 +134,46 @@ static int fill(const struct calls *c, hwloc_topology_t topology, struct machine
     each(c, topology, HWLOC_OBJ_CORE, m, on_core);
     for (size_t i = 0; i < ARRAY_LEN(caches); i++)
         each(c, topology, caches[i], m, on_cache);
-    return 0;
+    return true;
 }
 
 /* hwloc itself would fall back to the real machine when it can't read a description, hence not its own getenv(). */
-static int describe(const struct calls *c, hwloc_topology_t topology, const char *variable)
+static bool describe(const struct calls *c, hwloc_topology_t topology, const char *variable)
 {
-    const char *value = getenv(variable);
+    if (!variable)
+        return true;
     int (*set)(hwloc_topology_t, const char *) =
         strcmp(variable, "HWLOC_XMLFILE") == 0 ? c->topology_set_xml : c->topology_set_synthetic;
-    return set(topology, value) < 0 || c->topology_load(topology) < 0 ? -EINVAL : 0;
+    return set(topology, getenv(variable)) == 0;
 }
 
-int machine_read_hwloc(struct machine *m, struct err *err)
+int machine_read_hwloc(struct machine *m, const char *variable, struct err *err)
 {
-    const char *variable = machine_described();
     struct calls c;
     hwloc_topology_t topology;
     if (!load(&c))
         return err_set(err, -ENOSYS,
                        "%s is set, but there is no " LIBRARY ": unset it, or install hwloc",
-                       variable);
+                       variable ? variable : "hwloc");
     if (c.topology_init(&topology) < 0)
         return err_set_errno(err, -ENOMEM, "hwloc");
-    int rc = describe(&c, topology, variable);
-    if (rc == 0)
-        rc = fill(&c, topology, m);
+    bool ok =
+        describe(&c, topology, variable) && c.topology_load(topology) == 0 && fill(&c, topology, m);
     c.topology_destroy(topology);
-    if (rc < 0)
-        return err_set(err, rc, "%s: '%s' is no machine that hwloc can read", variable,
-                       getenv(variable));
+    if (!ok)
+        return err_set(err, -EINVAL, "%s: '%s' is no machine that hwloc can read",
+                       variable ? variable : "hwloc", variable ? getenv(variable) : "this machine");
     return 0;
 }
 
 #else
 
-int machine_read_hwloc(struct machine *m, struct err *err)
+int machine_read_hwloc(struct machine *m, const char *variable, struct err *err)
 {
     (void)m;
     return err_set(err, -ENOSYS,
                    "%s is set, but this launch was built without hwloc's headers: unset it",
-                   machine_described());
+                   variable);
 }
 
 #endif

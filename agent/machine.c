@@ -222,8 +222,9 @@ int machine_read(struct machine **ret, const char *sysroot, unsigned details, st
     struct bitset memory;
     read_own_limits(&m->allowed, &memory, sysroot);
     int rc = 0;
-    if (machine_described())
-        rc = machine_read_hwloc(m, err);
+    const char *variable = machine_described();
+    if (variable)
+        rc = machine_read_hwloc(m, variable, err);
     else
         read_kernel(m, sysroot, details);
     if (rc < 0) {

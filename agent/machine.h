@@ -46,7 +46,8 @@ bool machine_has_nodes(const char *sysroot);
 /* The variable that describes another machine ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC"); NULL: none does. */
 const char *machine_described(void);
 
-/* In hwloc.c. Fills cpus, nodes, memory, near and all details from the machine that hwloc sees. */
-MUST_CHECK int machine_read_hwloc(struct machine *m, struct err *err);
+/* In hwloc.c. Fills cpus, nodes, memory, near and all details of a machine that is blank but for `allowed`, from what
+ * the variable describes; NULL: from the machine we run on, as hwloc sees it. Errors: as machine_read(). */
+MUST_CHECK int machine_read_hwloc(struct machine *m, const char *variable, struct err *err);
 
 #endif
