@@ -54,7 +54,7 @@ static struct topology_nic *add(struct topology *t, const char *sysroot, const c
     if (t->nics_n == TOPOLOGY_NICS_MAX)
         return NULL;
     struct topology_nic *nic = &t->nic[t->nics_n++];
-    snprintf(nic->name, sizeof nic->name, "%s", name);
+    snprintf(nic->name, sizeof nic->name, "%.31s", name);
     pci_read(&nic->pci, sysroot, address);
     return nic;
 }
@@ -85,13 +85,13 @@ static void read_net(struct topology *t, const char *sysroot, const char *name)
     for (unsigned i = 0; i < t->rdma_n; i++)
         if (strcmp(t->nic[i].pci.address, address) == 0) {
             if (!t->nic[i].netdev[0])
-                snprintf(t->nic[i].netdev, sizeof t->nic[i].netdev, "%s", name);
+                snprintf(t->nic[i].netdev, sizeof t->nic[i].netdev, "%.31s", name);
             return;
         }
     struct topology_nic *nic = add(t, sysroot, name, address);
     if (!nic)
         return;
-    snprintf(nic->netdev, sizeof nic->netdev, "%s", name);
+    memcpy(nic->netdev, nic->name, sizeof nic->netdev);
     if (sysfile_number(&mbits, sysroot, NET "/%s/speed", name) == 0 && mbits > 0 &&
         mbits < UINT_MAX)
         nic->mbits = (unsigned)mbits;

@@ -7,6 +7,7 @@
 #include "logdir.h"
 #include "nic.h"
 #include "placement.h"
+#include "topology.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +51,23 @@ static const char *threads_of(const struct place *place, char text[CELL_BYTES])
     return text;
 }
 
+/* The PCI part of the picture: no NVML. NULL: no memory. */
+static struct topology *read_nics(const struct plan *plan, const char *sysroot)
+{
+    struct topology *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->list = plan->gpus;
+    for (unsigned i = 0; i < plan->gpus.n; i++)
+        pci_read(&t->gpu[i].pci, sysroot, plan->gpus.gpu[i].pci);
+    nic_read_all(t, sysroot);
+    if (t->rdma_n == 0)
+        t->rdma_n = t->nics_n; /* any will have to do */
+    return t;
+}
+
 static void fill_row(struct row *row, const struct placement *p, uint32_t rank,
-                     const struct plan *plan, const char *sysroot)
+                     const struct plan *plan, const struct topology *nics)
 {
     const struct place *place = &p->places[rank];
     const struct gpu *gpu = gpu_of(place, plan);
@@ -63,7 +79,9 @@ static void fill_row(struct row *row, const struct placement *p, uint32_t rank,
         snprintf(row->cell[BUS], CELL_BYTES, "%s", gpu->pci);
         if (gpu->uuid[0])
             snprintf(row->cell[UUID], CELL_BYTES, "%s", gpu->uuid);
-        nic_nearest(sysroot, gpu->pci, row->cell[NIC]);
+        int nic = nics ? topology_nearest_nic(nics, (unsigned)place->gpu) : -1;
+        if (nic >= 0)
+            snprintf(row->cell[NIC], CELL_BYTES, "%s", nics->nic[nic].name);
     }
     bitset_text(cpus_of(p, place), row->cell[CPUS], CELL_BYTES);
     snprintf(row->cell[NODE], CELL_BYTES, "%d", place->node);
@@ -163,8 +181,10 @@ void placement_report(const struct placement *p, const struct plan *plan, const 
         return;
     for (unsigned c = 0; c < COLUMNS_N; c++)
         snprintf(rows[0].cell[c], CELL_BYTES, "%s", HEADS[c]);
+    struct topology *nics = read_nics(plan, sysroot);
     for (uint32_t rank = 0; rank < p->n; rank++)
-        fill_row(&rows[rank + 1], p, rank, plan, sysroot);
+        fill_row(&rows[rank + 1], p, rank, plan, nics);
+    topology_free(nics);
     AUTO_FREE char *table = make_table(p, rows, &table_n);
     if (table)
         log_block(table, table_n);
