@@ -94,7 +94,8 @@ static void find_near(struct machine *m, const char *sysroot)
 static void one_node(struct machine *m, const char *sysroot)
 {
     if (!read_list(&m->cpus, sysroot, CPU "/online"))
-        m->cpus = m->allowed;
+        for (long i = sysconf(_SC_NPROCESSORS_CONF); i-- > 0;)
+            bitset_add(&m->cpus, (int)i);
     bitset_add(&m->nodes, 0);
     m->near[0] = 0;
 }
