@@ -132,11 +132,11 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
             err_wrap(err, rc, "rank %u can't be started", rank);
     }
     if (rc == 0)
-        tell_refusal(a, &c->job);
-    if (rc == 0)
         spawn_open_gate(a->group);
     else if (a->group)
         spawn_group_dismiss(a->group);
+    if (rc == 0)
+        tell_refusal(a, &c->job); /* after the gate: nobody waits for that */
     return rc;
 }
 

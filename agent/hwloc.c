@@ -16,8 +16,9 @@
     X(topology_init)                                                                               \
     X(topology_set_xml)                                                                            \
     X(topology_set_synthetic)                                                                      \
-    X(topology_load) X(topology_destroy) X(get_type_depth) X(get_nbobjs_by_depth)                  \
-        X(get_obj_by_depth) X(bitmap_first) X(bitmap_next)
+    X(topology_load)                                                                               \
+    X(topology_destroy) X(get_type_depth) X(get_nbobjs_by_depth) X(get_obj_by_depth)               \
+        X(bitmap_first) X(bitmap_next)
 
 struct calls {
 #define MEMBER(name) __typeof__(&hwloc_##name) name;

@@ -36,8 +36,8 @@ struct place_question {
     const struct gpu_list *gpus;
     const struct gpu_set *gpu_set; /* the job's */
     const struct bitset *taken;    /* CPUs that other jobs have for themselves; NULL: none */
-    unsigned cpus;                 /* that the job may use, for a rank's share when it is not bound */
-    unsigned quota;                /* of CPUs, all ranks together; UINT_MAX: none */
+    unsigned cpus;  /* that the job may use, for a rank's share when it is not bound */
+    unsigned quota; /* of CPUs, all ranks together; UINT_MAX: none */
 };
 
 #define PLACE_NOTE_BYTES 200

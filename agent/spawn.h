@@ -84,8 +84,8 @@ MUST_CHECK int spawn_start(struct spawn_group *group, unsigned index,
                            const struct spawn_request *request, pid_t *ret_pid, int *ret_pidfd,
                            struct err *err);
 
-/* Before the gate is opened: waits, at most a second, until the started children for which a place was asked have taken it.
- * True: to one of them the kernel refused something, *ret says what. */
+/* Waits, at most a second, until the started children for which a place was asked have taken it, which they do before
+ * they come to the gate. True: to one of them the kernel refused something, *ret says what. */
 bool spawn_refused(struct spawn_group *group, unsigned started, struct spawn_refusal *ret);
 
 /* Lets all go. */

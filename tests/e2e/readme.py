@@ -6,7 +6,7 @@
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
 order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
 "console", needs=torch, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
-examples that were linked with fake CUDA and NCCL (otherwise there is no GPU). A ```c block that begins with /* NAME */ becomes that file. Other blocks are text."""
+examples that were linked with fake CUDA and NCCL (otherwise there is no GPU), machine=NAME on that of tests/machines. A ```c block that begins with /* NAME */ becomes that file. Other blocks are text."""
 import ctypes.util
 import os
 import re
@@ -100,6 +100,9 @@ def environment(needs, python):
         with open(pci + "/information", "w", encoding="ascii") as f:
             f.write(f"Model: \t\t Fake GPU\nBus Location: \t 0000:{i + 16:02x}:00.0\nDevice Minor: \t {i}\n")
         open(f"{root}/dev/nvidia{i}", "w").close()
+    for name in (n[8:] for n in needs if n.startswith("machine=")):
+        root = env["LAUNCH_SYSROOT"] = os.path.abspath(name)
+        subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{name}.machine", root], check=True)
     env["FAKE_GPUS"] = str(gpus)
     if python:
         os.makedirs("bin", exist_ok=True)
