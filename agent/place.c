@@ -15,8 +15,9 @@ struct work {
     bool by_gpu; /* seats are GPUs, else ranks */
     struct seat *seat;
     unsigned seats_n;
-    struct bitset usable;    /* CPUs */
-    unsigned cores_n;        /* usable ones, in the order of their nodes and then of their CPUs: */
+    struct bitset left;   /* CPUs that are allowed and of whose core no other job has a thread */
+    struct bitset usable; /* CPUs that are divided: those left, or, by GPU, all that are allowed */
+    unsigned cores_n;     /* usable ones, in the order of their nodes and then of their CPUs: */
     int ordinal[BITSET_MAX]; /* of the core a CPU belongs to; -1: not usable */
     int node[BITSET_MAX];    /* of a core, by its ordinal */
     struct {
@@ -41,19 +42,18 @@ unsigned place_details(enum affinity affinity)
 
 /* ---- Cores and seats ---- */
 
-/* What is allowed, without any core of which a thread is taken. */
-static void find_usable(struct work *w)
+static void find_left(struct work *w)
 {
     const struct machine *m = w->q->machine;
     struct bitset taken = {0};
-    w->usable = m->allowed;
+    w->left = m->allowed;
     if (!w->q->taken)
         return;
     for (int i = -1; (i = bitset_next(w->q->taken, i)) >= 0;)
         bitset_add(&taken, m->cpu[i].core);
     for (int i = -1; (i = bitset_next(&m->allowed, i)) >= 0;)
         if (bitset_has(&taken, m->cpu[i].core))
-            w->usable.word[i / BITSET_WORD] &= ~(1ull << i % BITSET_WORD);
+            w->left.word[i / BITSET_WORD] &= ~(1ull << i % BITSET_WORD);
 }
 
 static void number_cores(struct work *w)
@@ -62,6 +62,7 @@ static void number_cores(struct work *w)
     int ordinal_of_core[BITSET_MAX];
     memset(ordinal_of_core, 0xff, sizeof ordinal_of_core);
     memset(w->ordinal, 0xff, sizeof w->ordinal);
+    w->cores_n = 0;
     for (int node = -1; (node = bitset_next(&m->nodes, node)) >= 0;) {
         w->of_node[node].first = w->cores_n;
         for (int i = -1; (i = bitset_next(&w->usable, i)) >= 0;) {
@@ -99,7 +100,6 @@ static int gpu_of(const struct place_question *q, uint32_t rank)
 
 static void take_seats(struct work *w, bool by_gpu)
 {
-    w->by_gpu = by_gpu;
     w->seats_n = by_gpu ? w->q->gpus->n : w->q->ranks;
     for (int node = -1; (node = bitset_next(&w->q->machine->nodes, node)) >= 0;)
         w->of_node[node].seats = 0;
@@ -207,6 +207,7 @@ static struct bitset cpus_of_slice(const struct work *w, uint32_t rank)
     for (int i = -1; slice.n && (i = bitset_next(&w->usable, i)) >= 0;)
         if (w->ordinal[i] >= (int)slice.first && w->ordinal[i] < (int)(slice.first + slice.n))
             bitset_add(&set, i);
+    bitset_and(&set, &w->left);
     return set;
 }
 
@@ -285,8 +286,13 @@ static void share_threads(const struct work *w, struct place *places)
 
 /* ---- All together ---- */
 
-static void fill(struct work *w, struct place *places)
+/* Divides among GPUs or ranks. A GPU's part must not depend on what other jobs have, so theirs is taken off afterwards. */
+static void lay_out(struct work *w, struct place *places, bool by_gpu)
 {
+    w->by_gpu = by_gpu;
+    w->usable = by_gpu ? w->q->machine->allowed : w->left;
+    number_cores(w);
+    take_seats(w, by_gpu);
     for (uint32_t rank = 0; rank < w->q->ranks; rank++) {
         struct place *place = &places[rank];
         *place = (struct place){.gpu = gpu_of(w->q, rank), .node = seat_of(w, rank)->node};
@@ -295,12 +301,21 @@ static void fill(struct work *w, struct place *places)
     }
 }
 
+static bool node_has_allowed(const struct work *w, int node)
+{
+    const struct machine *m = w->q->machine;
+    for (int i = -1; (i = bitset_next(&m->allowed, i)) >= 0;)
+        if (m->cpu[i].node == node)
+            return true;
+    return false;
+}
+
 /* A rank without a core, on a node that has some. ranks: there is none. */
 static uint32_t coreless(const struct work *w, const struct place *places)
 {
     uint32_t rank = 0;
     while (rank < w->q->ranks &&
-           (!bitset_empty(&places[rank].cpus) || w->of_node[places[rank].node].cores == 0))
+           (!bitset_empty(&places[rank].cpus) || !node_has_allowed(w, places[rank].node)))
         rank++;
     return rank;
 }
@@ -328,24 +343,22 @@ static void write_note(const struct work *w, const struct place *places,
 static int explain_coreless(const struct work *w, const struct place *place, struct err *err)
 {
     unsigned ranks = w->of_node[place->node].seats, cores = w->of_node[place->node].cores;
-    return err_set(err, -EINVAL,
-                   "--affinity=exclusive: %u ranks belong to NUMA node %d, which has %u core%s for "
-                   "them; start "
-                   "fewer, or let them share with --affinity=cores",
-                   ranks, place->node, cores, cores == 1 ? "" : "s");
+    bool others = w->q->taken && !bitset_empty(w->q->taken);
+    return err_set(
+        err, -EINVAL,
+        "--affinity=exclusive: %u rank%s to NUMA node %d, which has %u core%s for them%s; start "
+        "fewer, or let them share with --affinity=cores",
+        ranks, ranks == 1 ? " belongs" : "s belong", place->node, cores, cores == 1 ? "" : "s",
+        others ? " (other jobs have some)" : "");
 }
 
 static int place_all(struct work *w, struct place *places, struct err *err)
 {
-    find_usable(w);
-    number_cores(w);
+    find_left(w);
     bool exclusive = w->q->affinity == AFFINITY_EXCLUSIVE;
-    take_seats(w, knows_gpus(w->q) && w->q->affinity != AFFINITY_CORES);
-    fill(w, places);
-    if (exclusive && w->by_gpu && coreless(w, places) < w->q->ranks) {
-        take_seats(w, false);
-        fill(w, places);
-    }
+    lay_out(w, places, knows_gpus(w->q) && w->q->affinity != AFFINITY_CORES);
+    if (exclusive && w->by_gpu && coreless(w, places) < w->q->ranks)
+        lay_out(w, places, false);
     uint32_t poor = exclusive ? coreless(w, places) : w->q->ranks;
     if (poor < w->q->ranks)
         return explain_coreless(w, &places[poor], err);

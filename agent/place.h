@@ -35,7 +35,7 @@ struct place_question {
     uint32_t ranks;
     const struct gpu_list *gpus;
     const struct gpu_set *gpu_set; /* the job's */
-    const struct bitset *taken;    /* CPUs that other jobs have for themselves; NULL: none */
+    const struct bitset *taken;    /* CPUs that exclusive ranks of other jobs have; NULL: none */
     unsigned cpus;  /* that the job may use, for a rank's share when it is not bound */
     unsigned quota; /* of CPUs, all ranks together; UINT_MAX: none */
 };

@@ -2,10 +2,14 @@
 /* See placement.h. Must never decide which CPU is whose. */
 #include "placement.h"
 
+#include "cpulock.h"
 #include "cpus.h"
 
 #include <assert.h>
 #include <linux/mempolicy.h>
+#include <stdio.h>
+
+#define TRIES 100 /* at CPUs that others take meanwhile */
 
 static_assert((int)MEM_POLICY_PREFER == MPOL_PREFERRED && (int)MEM_POLICY_BIND == MPOL_BIND &&
                   (int)MEM_POLICY_INTERLEAVE == MPOL_INTERLEAVE,
@@ -29,6 +33,42 @@ static enum affinity resolve(const struct job_spec *spec, const struct plan *pla
     return has_gpu_each(spec, plan) && machine_has_nodes(sysroot) ? AFFINITY_NODE : AFFINITY_NONE;
 }
 
+/* Every thread of the cores that the ranks have. */
+static struct bitset cpus_of_all(const struct placement *p)
+{
+    struct bitset all = {0};
+    for (uint32_t rank = 0; rank < p->n; rank++)
+        bitset_or(&all, &p->places[rank].cpus);
+    return all;
+}
+
+/* Around what other jobs have locked; another one may be as fast as we are. Without locks the job is placed as if it were
+ * alone. */
+static int place_exclusive(struct placement *p, struct place_question *question,
+                           const char *sysroot, struct err *err)
+{
+    struct err why;
+    struct bitset taken;
+    bool locks = cpulock_open(sysroot, &p->lock, &why) == 0;
+    question->taken = locks ? &taken : NULL;
+    for (int i = 0; i < TRIES; i++) {
+        if (locks)
+            cpulock_taken(p->lock, &question->machine->allowed, &taken);
+        int rc = place_ranks(p->places, question, p->note, err);
+        if (rc < 0)
+            return rc;
+        struct bitset mine = cpus_of_all(p);
+        if (locks && cpulock_take(p->lock, &mine))
+            return 0;
+        if (!locks) {
+            snprintf(p->note, sizeof p->note, "other jobs may take the same exclusive CPUs: %.140s",
+                     why.text);
+            return 0;
+        }
+    }
+    return err_set(err, -EBUSY, "--affinity=exclusive: other jobs keep taking the CPUs; try again");
+}
+
 static int place(struct placement *p, const struct job_spec *spec, const struct plan *plan,
                  const char *sysroot, const struct machine *machine, struct err *err)
 {
@@ -48,6 +88,8 @@ static int place(struct placement *p, const struct job_spec *spec, const struct 
     p->places = calloc(p->n, sizeof *p->places);
     if (!p->places)
         return err_set_errno(err, -ENOMEM, "places of %u ranks", p->n);
+    if (p->affinity == AFFINITY_EXCLUSIVE)
+        return place_exclusive(p, &question, sysroot, err);
     return place_ranks(p->places, &question, p->note, err);
 }
 
@@ -56,7 +98,8 @@ int placement_make(struct placement *p, const struct job_spec *spec, const struc
 {
     *p = (struct placement){.affinity = resolve(spec, plan, sysroot),
                             .mem_policy = spec->mem_policy,
-                            .n = plan->world_size};
+                            .n = plan->world_size,
+                            .lock = -1};
     if (!placement_binds(p) && !spec->report_placement)
         return 0;
     struct machine *machine;
@@ -71,7 +114,8 @@ int placement_make(struct placement *p, const struct job_spec *spec, const struc
 void placement_finish(struct placement *p)
 {
     free(p->places);
-    *p = (struct placement){0};
+    close_fd(&p->lock);
+    *p = (struct placement){.lock = -1};
 }
 
 bool placement_binds(const struct placement *p)

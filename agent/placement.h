@@ -13,11 +13,13 @@ struct placement {
     enum mem_policy mem_policy;
     uint32_t n;
     struct place *places;        /* owned: of n ranks; NULL: nobody is placed, nothing was read */
+    int lock;                    /* owned: keeps exclusive CPUs ours; -1: nothing to keep */
     struct bitset allowed;       /* CPUs of ranks that are not bound */
     char note[PLACE_NOTE_BYTES]; /* one line for the user; empty: none */
 };
 
 /* Reads of the machine what the settings need: nothing by default in a job without GPUs, one file with them.
+ * Exclusive CPUs are locked, until the last process that inherits this one's files has ended.
  * -EINVAL: more exclusive ranks than cores, or a description of a machine that hwloc does not take (machine.h); one line that
  * names setting or variable. placement_finish() takes it in any case. */
 MUST_CHECK int placement_make(struct placement *p, const struct job_spec *spec,

@@ -75,7 +75,7 @@ static int start(struct job_config *config)
 static int run(struct job_spec *spec)
 {
     struct plan plan;
-    struct placement placement = {0};
+    struct placement placement = {.lock = -1};
     struct program program = {0};
     struct logs logs = {0};
     struct spawn_inherited inherited;

@@ -146,8 +146,16 @@ TEST(cores_that_others_have_for_themselves_are_left_to_them)
     CHECK(bitset_parse(&taken, "1,6")); /* a thread takes its core */
     question.taken = &taken;
     CHECK_STR(cpus(AFFINITY_EXCLUSIVE), "0,4 3,7");
+    CHECK(bitset_parse(&taken, "0-1")); /* all that the first GPU has: by rank then */
+    CHECK_STR(cpus(AFFINITY_EXCLUSIVE), "2,6 3,7");
     CHECK(bitset_parse(&taken, "0-2"));
     CHECK_INT(ask(AFFINITY_EXCLUSIVE), ==, -EINVAL);
+    CHECK(bitset_parse(&taken, "0-3"));
+    CHECK_INT(ask(AFFINITY_EXCLUSIVE), ==, -EINVAL);
+    set.n = question.ranks = 1; /* whose own cores nobody has: they stay the same */
+    set.index[0] = 1;
+    CHECK(bitset_parse(&taken, "0-1"));
+    CHECK_STR(cpus(AFFINITY_EXCLUSIVE), "2-3,6-7");
 }
 
 TEST(more_exclusive_ranks_than_cores_are_refused_in_one_line)

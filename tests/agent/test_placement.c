@@ -133,3 +133,37 @@ TEST(more_exclusive_ranks_than_cores_are_bad_input)
     CHECK_INT(make(), ==, 0);
     placement_finish(&placement);
 }
+
+TEST(two_exclusive_jobs_have_different_cpus_and_the_end_of_one_frees_them)
+{
+    struct placement first;
+    char text[2][32];
+    setup(1, 0);
+    plan.cpus = 4;
+    spec.affinity = AFFINITY_EXCLUSIVE;
+    test_write("proc/self/status", "Cpus_allowed_list:\t1-3\n");
+    CHECK_INT(make(), ==, 0);
+    first = placement;
+    CHECK_STR(bitset_text(&first.places[0].cpus, text[0], sizeof text[0]), "1-3");
+    test_write("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+    CHECK_INT(make(), ==, 0);
+    CHECK_STR(bitset_text(&placement.places[0].cpus, text[1], sizeof text[1]), "0");
+    placement_finish(&placement);
+    test_write("proc/self/status", "Cpus_allowed_list:\t2-3\n");
+    CHECK_INT(make(), ==, -EINVAL);
+    placement_finish(&placement);
+    placement_finish(&first);
+    CHECK_INT(make(), ==, 0);
+    placement_finish(&placement);
+}
+
+TEST(without_locks_exclusive_ranks_are_placed_and_a_word_is_said)
+{
+    setup(2, 0);
+    spec.affinity = AFFINITY_EXCLUSIVE;
+    test_write("tmp", "in the way");
+    CHECK_INT(make(), ==, 0);
+    CHECK_HAS(placement.note, "other jobs may take the same exclusive CPUs");
+    CHECK_INT(placement.lock, ==, -1);
+    placement_finish(&placement);
+}

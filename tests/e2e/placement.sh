@@ -11,6 +11,8 @@ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status >cpu.$RANK
 echo "$OMP_NUM_THREADS" >omp.$RANK
 W
 
+mkdir root; ln -s /proc /sys /dev root # this machine, with locks on CPUs of its own
+
 # On this machine, as it is.
 for mode in none node socket core-complex; do
     run -n 2 --affinity=$mode ./p.sh; expect 0 "--affinity=$mode"
@@ -19,12 +21,25 @@ done
 run -n 2 --affinity=none ./p.sh; check "none is as inherited" test "$(cat cpu.0 cpu.1)" = "$mine"$'\n'"$mine"
 run -n 2 --numa-binding node ./p.sh; expect 0 "torchrun's spelling"
 if [ "$(nproc)" -ge 2 ]; then
+    export LAUNCH_SYSROOT=$PWD/root
     for mode in exclusive cores; do
         run -n 2 --affinity=$mode ./p.sh; expect 0 "--affinity=$mode"
         check "$mode: two ranks have different CPUs: $(cat cpu.0) and $(cat cpu.1)" test "$(cat cpu.0)" != "$(cat cpu.1)"
     done
     run -n 2 --affinity=cores --max-restarts=1 sh -c './p.sh; [ $TORCHELASTIC_RESTART_COUNT = 1 ]'
     check "after a restart, too" test "$(cat cpu.0)" != "$(cat cpu.1)"
+
+    # Two jobs at once: the second gets what the first has left, a third nothing, and a job that was killed holds nothing.
+    timeout 60 taskset -c "$first" "$LAUNCH" -n 1 --affinity=exclusive sh -c "echo >up; exec sleep $TAG" & pid=$!
+    until_true test -e up || fail "the first job runs"
+    run -n 1 --affinity=exclusive ./p.sh; expect 0 "an exclusive job beside another"
+    check "keeps off its CPU: $(cat cpu.0)" not grep -qx "$first\|$first[,-].*" cpu.0
+    timeout 20 taskset -c "$first" "$LAUNCH" -n 1 --affinity=exclusive ./p.sh 2>err; rc=$?; expect 2 "where all is taken"
+    check "that is told: $(cat err)" has '1 rank belongs to NUMA node [0-9]+, which has 0 cores for them \(other jobs have some\)' err
+    pkill -9 -P $pid; wait $pid
+    again() { timeout 20 taskset -c "$first" "$LAUNCH" -n 1 --affinity=exclusive ./p.sh 2>err; }
+    until_true again || fail "after kill -9 the CPU is free as soon as the agent is gone: $(cat err)"
+    unset LAUNCH_SYSROOT
 fi
 
 # Inside a mask of one CPU, nothing leaves it.
@@ -34,7 +49,7 @@ for mode in node socket core-complex cores none; do
     check "$mode stays inside: $(cat cpu.0 cpu.1)" test "$(cat cpu.0 cpu.1)" = "$first"$'\n'"$first"
     check "$mode: one thread each" test "$(cat omp.0 omp.1)" = "1"$'\n'"1"
 done
-rm -f cpu.*; one --affinity=exclusive; expect 2 "two exclusive ranks on one CPU"
+rm -f cpu.*; LAUNCH_SYSROOT=$PWD/root one --affinity=exclusive; expect 2 "two exclusive ranks on one CPU"
 check "that is told in one line: $(cat err)" test "$(grep -c 'exclusive: 2 ranks belong to NUMA node .*, which has 1 core ' err)" = 1 -a "$(wc -l <err)" = 1
 check "and nothing was started" test ! -e cpu.0
 
