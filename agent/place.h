@@ -5,9 +5,9 @@
  *   none          where the launcher may run
  *   node          the CPUs of the NUMA node that the rank's GPU is at
  *   socket        those of all nodes of that node's package
- *   exclusive     cores of that node that no other rank has. The node's cores are divided among all its GPUs, whether this
- *                 job uses them or not, so that jobs with different GPUs do not meet; when there are too few
- *                 cores for that, among the ranks of this job only
+ *   exclusive     cores of that node that no other rank has, of this job or of another exclusive one. The node's cores
+ *                 are divided among all its GPUs, whether this job uses them or not, so that jobs with different GPUs
+ *                 do not meet; when there are too few cores for that, among the ranks of this job only
  *   cores         as exclusive, among the ranks of this job only; with fewer cores than ranks, they share
  *   core-complex  CPUs of the node that share a cache: the largest groups first, rank after rank
  *
