@@ -298,16 +298,20 @@ TEST(a_place_that_the_kernel_refuses_is_told_and_the_child_runs)
     CHECK_STR(written(request->stdio[1]), "ran");
 }
 
-TEST(children_without_a_place_are_not_waited_for)
+TEST(the_first_child_that_could_not_go_to_its_place_is_named)
 {
     struct spawn_group *group = group_of(2);
     struct spawn_request *request = shell("true");
     struct spawn_refusal refusal;
-    char cpu[32];
-    pid_t first = start(group, 0, request);
-    request->place = some_place(cpu);
+    struct bitset nowhere = {0};
+    bitset_add(&nowhere, BITSET_MAX - 1);
+    pid_t first = start(group, 0, request); /* without a place */
+    request->place = (struct spawn_place){.cpus = &nowhere, .cpus_bytes = sizeof nowhere};
     pid_t second = start(group, 1, request);
-    CHECK(!spawn_refused(group, 2, &refusal));
+    CHECK(spawn_refused(group, 2, &refusal));
+    CHECK_INT(refusal.index, ==, 1);
+    CHECK_INT(refusal.affinity, ==, EINVAL);
+    CHECK_INT(refusal.mempolicy, ==, 0);
     spawn_open_gate(group);
     CHECK_INT(ended(first), ==, 0);
     CHECK_INT(ended(second), ==, 0);
