@@ -8,6 +8,7 @@
 #include "hints.h"
 #include "log.h"
 #include "signals.h"
+#include "logdir.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -217,32 +218,13 @@ static char *read_error_file(const struct aftermath *a, const struct failure *f,
     return bytes;
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -errno;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
-/* Beside its final name first: whoever reads it sees all of it or the one before. */
 static void write_json(const struct aftermath *a, const struct report *r)
 {
     size_t n;
     if (a->logs_fd < 0)
         return;
     AUTO_FREE char *text = report_json(r, &n);
-    AUTO_FD fd = openat(a->logs_fd, "." JSON_NAME,
-                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
-    if (rc == 0 && renameat(a->logs_fd, "." JSON_NAME, a->logs_fd, JSON_NAME) < 0)
-        rc = -errno;
+    int rc = text ? logdir_write_file(a->logs_fd, JSON_NAME, text, n) : -ENOMEM;
     if (rc < 0)
         log_warn("%s in %s: %s", JSON_NAME, a->logs, strerror(-rc));
 }
@@ -257,7 +239,7 @@ static const char *parents_path(void)
 static void write_parents_file(const char *path, const char *text, size_t n)
 {
     AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
+    int rc = fd < 0 ? -errno : text ? logdir_write_all(fd, text, n) : -ENOMEM;
     if (rc < 0)
         log_warn("%s=%s: %s", ENV_ERROR_FILE, path, strerror(-rc));
 }

@@ -2,9 +2,12 @@
 #include "attempt.h"
 
 #include "deathwatch.h"
+#include "log.h"
+#include "placement.h"
 #include "port.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 /* How long a waiting rank looks before it sleeps, when every rank can have a CPU to itself: about what a
  * sleeping core takes to wake up. */
@@ -87,10 +90,25 @@ static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank
         .stdio = {gets_stdin(c, rank) ? -1 : null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
         .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
+        .place = placement_spawn(c->job.placement, rank),
         .cgroup_fd = c->cgroup_fd,
         .inherited = c->inherited,
     };
     return rank_start(&c->ranks[rank], c->loop, a->group, &request, err);
+}
+
+/* Seccomp filters of containers refuse such calls; the job runs nevertheless. Told once. */
+static void tell_refusal(struct attempt *a, const struct environ_job *job)
+{
+    struct spawn_refusal refusal;
+    if (!spawn_refused(a->group, job->world_size, &refusal) || job->restart_count > 0)
+        return;
+    if (refusal.affinity)
+        log_warn("rank %u could not be bound to its CPUs (--affinity): %s", refusal.index,
+                 strerror(refusal.affinity));
+    if (refusal.mempolicy)
+        log_warn("rank %u could not be given its memory policy (--mem-policy): %s", refusal.index,
+                 strerror(refusal.mempolicy));
 }
 
 int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
@@ -117,6 +135,8 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
         spawn_open_gate(a->group);
     else if (a->group)
         spawn_group_dismiss(a->group);
+    if (rc == 0)
+        tell_refusal(a, &c->job); /* after the gate: nobody waits for that */
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "environ.h"
 
 #include "../proto/env.h"
+#include "placement.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -203,7 +204,7 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     /* One server: NCCL's bootstrap need not be reachable from the network. */
     add_default(e, ENV_NCCL_IFNAME, "lo");
     if (!inherited_value(e, ENV_OMP)) {
-        unsigned share = job->cpus / job->world_size;
+        unsigned share = placement_threads(job->placement, rank, job->cpus / job->world_size);
         add(e, ENV_OMP, "%u", share ? share : 1);
     }
     return e->all;

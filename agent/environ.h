@@ -8,6 +8,8 @@
 #include "gpu.h"
 #include "notify.h"
 
+struct placement;
+
 /* What is the same for all workers of an attempt. Everything is borrowed. */
 struct environ_job {
     const struct job_spec *spec;
@@ -18,7 +20,8 @@ struct environ_job {
     uint32_t generation;
     uint32_t restart_count;
     uint16_t master_port;
-    unsigned cpus; /* that the job may use */
+    unsigned cpus;                     /* that the job may use */
+    const struct placement *placement; /* NULL: workers go where they like */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
     const char *error_file;      /* of this rank; NULL: none */

@@ -23,6 +23,7 @@
 struct job_config {
     const struct job_spec *spec;
     const struct plan *plan;
+    const struct placement *placement; /* NULL: workers go where they like */
     const struct program *program;
     struct logs *logs; /* prepared */
     const struct spawn_inherited *inherited;

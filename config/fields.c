@@ -342,6 +342,9 @@ static int parse_role(const struct field *field, const char *text, void *into, s
 
 static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
 static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
+static const char *const AFFINITY_WORDS[] = {"auto",      "none",         "node",  "socket",
+                                             "exclusive", "core-complex", "cores", NULL};
+static const char *const MEM_POLICY_WORDS[] = {"none", "prefer", "bind", "interleave", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
 static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
@@ -353,6 +356,8 @@ static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
 static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(AFFINITY_WORDS) == AFFINITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(MEM_POLICY_WORDS) == MEM_POLICIES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
@@ -360,6 +365,7 @@ const char *const FIELD_GROUPS[GROUPS_N] = {
     [GROUP_PROGRAM] = "Program",
     [GROUP_WORKERS] = "Workers",
     [GROUP_GPUS] = "GPUs",
+    [GROUP_PLACEMENT] = "Placement",
     [GROUP_RENDEZVOUS] = "Rendezvous",
     [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
@@ -405,6 +411,23 @@ const struct field FIELDS[] = {
     {.name = "share-gpus", .def = "0", .group = GROUP_GPUS, AT(share_gpus), .parse = parse_switch,
      .help = "Lets several workers share a GPU, to try a job of many GPUs on few. Implies "
              "--gpu-visibility=rank."},
+
+    {.name = "affinity", .aliases = "numa-binding",
+     .arg = "none|node|socket|exclusive|core-complex|cores", .def = "auto",
+     .group = GROUP_PLACEMENT, AT(affinity), .parse = parse_choice, .choices = AFFINITY_WORDS,
+     .help = "CPUs a worker may run on. node: those of its GPU's NUMA node; socket: of that node's package; "
+             "exclusive: cores of the node that no other worker has; core-complex: cores of the node that share a "
+             "cache; cores: the node's cores, divided among the workers; auto: node, where there are several "
+             "nodes and every worker has a GPU, else none."},
+    {.name = "mem-policy", .arg = "none|prefer|bind|interleave", .def = "none",
+     .group = GROUP_PLACEMENT, AT(mem_policy), .parse = parse_choice, .choices = MEM_POLICY_WORDS,
+     .help = "Where a worker's memory comes from. prefer: its own NUMA node while that has some; bind: the nodes of its "
+             "CPUs only; interleave: all nodes with CPUs in turn; none: as inherited, which normally is where "
+             "it runs."},
+    {.name = "report-placement", .def = "0", .group = GROUP_PLACEMENT, AT(report_placement),
+     .parse = parse_switch,
+     .help = "Shows before the start where each worker goes: GPU, CPUs, memory, network device, threads; "
+             "the same in placement.json in the log directory."},
 
     {.name = "rendezvous-timeout", .arg = "TIME", .def = "60s", .group = GROUP_RENDEZVOUS,
      AT(rendezvous_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,

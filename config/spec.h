@@ -52,6 +52,27 @@ enum cgroup_mode {
     CGROUP_MODES_N
 };
 
+/* --affinity; what each means: agent/place.h */
+enum affinity {
+    AFFINITY_AUTO, /* node, where there are several and the ranks have GPUs; else none */
+    AFFINITY_NONE,
+    AFFINITY_NODE,
+    AFFINITY_SOCKET,
+    AFFINITY_EXCLUSIVE,
+    AFFINITY_CORE_COMPLEX,
+    AFFINITY_CORES,
+    AFFINITIES_N
+};
+
+/* --mem-policy; the numbers are the kernel's (MPOL_*) */
+enum mem_policy {
+    MEM_POLICY_NONE, /* as inherited */
+    MEM_POLICY_PREFER,
+    MEM_POLICY_BIND,
+    MEM_POLICY_INTERLEAVE,
+    MEM_POLICIES_N
+};
+
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 /* Where a value came from. One further down goes before those above. */
@@ -87,6 +108,9 @@ struct job_spec {
     uint64_t hang_timeout_ms;                          /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
+    enum affinity affinity;
+    enum mem_policy mem_policy;
+    bool report_placement;
     enum exit_code_style exit_code;
     enum cgroup_mode cgroup;
     uint16_t master_port;          /* 0: any free one, fresh for every attempt */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 const struct command COMMANDS[] = {
+    {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
     {"topo", "[--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]",
-     "the GPUs, NICs and CPUs of this server and how they are connected", cmd_topo},
+     "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
     {NULL, NULL, NULL, NULL},
 };
 

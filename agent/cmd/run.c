@@ -9,6 +9,7 @@
 #include "../job.h"
 #include "../log.h"
 #include "../opts.h"
+#include "../placement.h"
 #include "help.h"
 #include "suggest.h"
 
@@ -46,8 +47,8 @@ static enum program_how how_to_run(const struct job_spec *spec)
 }
 
 /* All that can be found wrong is found here, before anything is started. */
-static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
-                   struct logs *logs, struct err *err)
+static int prepare(struct job_spec *spec, struct plan *plan, struct placement *placement,
+                   struct program *program, struct logs *logs, const char *sysroot, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
     if (plan_make(plan, spec, err) < 0)
@@ -59,6 +60,8 @@ static int prepare(struct job_spec *spec, struct plan *plan, struct program *pro
     }
     if (name_run(spec, err) < 0 || program_expand(program, plan->world_size, err) < 0)
         return EXIT_CODE_OURS;
+    if (placement_make(placement, spec, plan, sysroot, err) < 0)
+        return EXIT_CODE_USAGE;
     return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
 }
 
@@ -67,8 +70,12 @@ static int start(struct job_config *config)
     struct err err;
     if (config->plan->warning[0])
         log_warn("%s", config->plan->warning);
+    if (config->placement->note[0])
+        log_warn("%s", config->placement->note);
     if (config->logs->announce)
         log_info("log files are in %s", config->logs->dir);
+    if (config->spec->report_placement)
+        placement_report(config->placement, config->plan, config->sysroot, config->logs->dir_fd);
     if (config->spec->cgroup == CGROUP_AUTO)
         cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
     const struct job_spec *spec = config->spec;
@@ -117,6 +124,7 @@ static int show(const struct job_spec *spec, enum opts_action action)
 static int run(struct job_spec *spec)
 {
     struct plan plan;
+    struct placement placement = {.lock = -1};
     struct program program = {0};
     struct logs logs = {0};
     struct spawn_inherited inherited;
@@ -126,21 +134,24 @@ static int run(struct job_spec *spec)
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
     const char *sysroot = getenv(ENV_SYSROOT);
-    int exit_code = prepare(spec, &plan, &program, &logs, &err);
+    sysroot = sysroot ? sysroot : "";
+    int exit_code = prepare(spec, &plan, &placement, &program, &logs, sysroot, &err);
     if (exit_code)
         log_error("%s", err.text);
     else
         exit_code = start(&(struct job_config){.spec = spec,
                                                .plan = &plan,
+                                               .placement = &placement,
                                                .program = &program,
                                                .logs = &logs,
                                                .inherited = &inherited,
-                                               .sysroot = sysroot ? sysroot : "",
+                                               .sysroot = sysroot,
                                                .cgroup = &cgroup,
                                                .ignored_signals = ignored});
     cgroup_close(&cgroup);
     logs_finish(&logs);
     program_finish(&program);
+    placement_finish(&placement);
     return exit_code;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../agent/environ.h"
+#include "../../agent/placement.h"
 #include "../../proto/env.h"
 #include "../harness.h"
 
@@ -247,5 +248,22 @@ TEST(a_watched_worker_is_told_where_to_send_its_heartbeats_and_how_often)
     CHECK_STR(value(env, "Z"), "2");
     CHECK_STR(value(env, "CUDA_VISIBLE_DEVICES"), "1");
     CHECK_STR(value(env, "RANK"), "1");
+    environ_finish(&e);
+}
+
+TEST(a_rank_with_a_place_has_threads_for_its_cores_unless_the_user_said_how_many)
+{
+    struct environ e;
+    char *none[] = {NULL}, own[] = "OMP_NUM_THREADS=5", *given[] = {own, NULL};
+    struct place places[2] = {{.threads = 7}, {.threads = 9}};
+    struct placement placement = {.n = 2, .places = places};
+    setup(2, 0);
+    job.placement = &placement;
+    CHECK_STR(value(environment(&e, none, 1), ENV_OMP), "9");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, given, 1), ENV_OMP), "5");
+    environ_finish(&e);
+    placement.places = NULL; /* nobody is placed */
+    CHECK_STR(value(environment(&e, none, 1), ENV_OMP), "8");
     environ_finish(&e);
 }
