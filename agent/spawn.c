@@ -38,7 +38,7 @@ struct spawn_group {
 #define STACK_BYTES (16 * 1024)
 
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
-#define DESCRIPTORS_OF_OURS 32
+#define DESCRIPTORS_OF_OURS 50
 
 void spawn_inherited_read(struct spawn_inherited *inherited)
 {
