@@ -183,20 +183,16 @@ static int by_age(const void *a, const void *b)
 }
 
 /* All have been asked before the first answer is waited for. */
-int client_list(struct client_jobs *ret, struct err *err)
+void client_list(struct client_jobs *ret)
 {
     *ret = (struct client_jobs){0};
-    int rc = rundir_walk(sysroot(), on_socket, ret, err);
-    if (rc < 0) {
-        client_finish(ret);
-        return rc;
-    }
+    (void)!rundir_walk(sysroot(), on_socket, ret, &ret->trouble);
     uint64_t until_ns = clock_deadline_ns(ANSWER_MS);
     size_t kept = 0;
     for (size_t i = 0; i < ret->n; i++) {
         struct client_job *job = &ret->job[i];
         if (job->fd >= 0) {
-            rc = take_answer(job, until_ns, take_job, job, &job->trouble);
+            int rc = take_answer(job, until_ns, take_job, job, &job->trouble);
             if (rc < 0)
                 client_close(job);
             if (rc == -EPIPE || rc == -ECONNRESET)
@@ -209,7 +205,6 @@ int client_list(struct client_jobs *ret, struct err *err)
     ret->n = kept;
     if (kept)
         qsort(ret->job, kept, sizeof *ret->job, by_age);
-    return 0;
 }
 
 /* ---- which one is meant ---- */
@@ -261,6 +256,8 @@ int client_pick(struct client_jobs *jobs, const char *wanted, struct client_job 
                 found = i;
                 hits++;
             }
+    if (hits == 0 && jobs->trouble.code)
+        return err_set(err, jobs->trouble.code, "%s", jobs->trouble.text);
     if (hits == 0)
         return tell_unknown(jobs, wanted, err);
     if (hits > 1) {
@@ -279,10 +276,8 @@ int client_pick(struct client_jobs *jobs, const char *wanted, struct client_job 
 int client_find(const char *wanted, struct client_job *ret, struct err *err)
 {
     struct client_jobs jobs;
-    int rc = client_list(&jobs, err);
-    if (rc < 0)
-        return rc;
-    rc = client_pick(&jobs, wanted, ret, err);
+    client_list(&jobs);
+    int rc = client_pick(&jobs, wanted, ret, err);
     client_finish(&jobs);
     return rc;
 }

@@ -19,11 +19,13 @@ struct client_job {
 struct client_jobs {
     struct client_job *job; /* owned: oldest first */
     size_t n, room;
+    struct err
+        trouble; /* code 0, or: a directory of ours is not fit to be used, so some may be missing */
 };
 
 /* All jobs that the caller may ask, each asked once. Sockets of jobs that are no more are removed. What can't be asked is
- * in the list, too. An error: a directory of ours that others could write to, or no memory. */
-MUST_CHECK int client_list(struct client_jobs *ret, struct err *err);
+ * in the list, too. */
+void client_list(struct client_jobs *ret);
 void client_finish(struct client_jobs *jobs);
 
 /* The job of that run id or name, or of the only one that begins so; it is taken out of the list. -ENOENT, -EEXIST:

@@ -35,32 +35,31 @@ static bool is_own_directory(const char *path, uid_t owner)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner;
 }
 
-/* $XDG_RUNTIME_DIR; that of the user we were before sudo is not ours. */
-static bool find_session(char path[PATH_MAX], const char *sysroot)
+/* What sudo left there is another user's. */
+static bool find_session(char path[PATH_MAX])
 {
     const char *xdg = getenv("XDG_RUNTIME_DIR");
-    bool put = xdg && xdg[0] == '/'
-                   ? put_path(path, "%s", xdg)
-                   : put_path(path, "%s/run/user/%u", sysroot, (unsigned)geteuid());
-    return put && is_own_directory(path, geteuid());
+    return xdg && xdg[0] == '/' && is_own_directory(xdg, geteuid()) &&
+           put_path(path, "%s/launch", xdg);
 }
 
-static void find_fallback(char path[PATH_MAX], const char *sysroot)
+/* parent: "/dev/shm" or "/tmp". */
+static void find_own(char path[PATH_MAX], const char *sysroot, const char *parent)
 {
-    put_path(path, "%s/tmp/launch-%u", sysroot, (unsigned)geteuid());
+    put_path(path, "%s%s/launch-%u", sysroot, parent, (unsigned)geteuid());
 }
 
 void rundir_choose(struct rundir_place *ret, const char *sysroot, const char *run_id,
                    bool outlives_session)
 {
     uint32_t dice = 0;
-    char session[PATH_MAX];
     if (getrandom(&dice, sizeof dice, GRND_NONBLOCK) < 0)
         dice = (uint32_t)clock_now_ns();
     snprintf(ret->name, sizeof ret->name, "%s.%08" PRIx32, run_id, dice);
-    if (outlives_session || !find_session(session, sysroot) ||
-        !put_path(ret->dir, "%s/launch", session))
-        find_fallback(ret->dir, sysroot);
+    if (outlives_session)
+        find_own(ret->dir, sysroot, "/tmp");
+    else if (!find_session(ret->dir))
+        find_own(ret->dir, sysroot, "/dev/shm");
 }
 
 /* ---- made and removed ---- */
@@ -204,16 +203,22 @@ int rundir_walk(const char *sysroot,
                 void *user, struct err *err)
 {
     struct walk w = {.sysroot = sysroot, .visit = visit, .user = user};
-    char session[PATH_MAX], path[PATH_MAX];
-    int rc = 0;
-    if (find_session(session, sysroot) && put_path(path, "%s/launch", session))
-        rc = walk_one(&w, path, geteuid(), err);
-    find_fallback(path, sysroot);
-    int again = walk_one(&w, path, geteuid(), rc < 0 ? NULL : err);
+    static const char *const parents[] = {"/dev/shm", "/tmp"};
+    char path[PATH_MAX];
+    int rc = find_session(path) ? walk_one(&w, path, geteuid(), err) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(parents); i++) {
+        find_own(path, sysroot, parents[i]);
+        int again = walk_one(&w, path, geteuid(), rc < 0 ? NULL : err);
+        rc = rc < 0 ? rc : again;
+    }
+    /* A shell without the variable has the same user. */
+    if (put_path(path, "%s/run/user/%u/launch", sysroot, (unsigned)geteuid()))
+        (void)walk_one(&w, path, geteuid(), NULL);
     if (geteuid() == 0) {
         walk_users(&w, "/run/user", "", "/launch");
+        walk_users(&w, "/dev/shm", "launch-", "");
         walk_users(&w, "/tmp", "launch-", "");
     }
     free(w.seen);
-    return rc < 0 ? rc : again;
+    return rc;
 }

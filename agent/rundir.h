@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories of control sockets: $XDG_RUNTIME_DIR/launch, /run/user/<uid>/launch or /tmp/launch-<uid>, the owner's only.
+/* Directories of control sockets: $XDG_RUNTIME_DIR/launch, else /dev/shm/launch-<uid>, the owner's only. What is to outlive
+ * a login goes to /tmp/launch-<uid>, as logind empties both. Why not always: to remove a socket from a disk takes
+ * milliseconds, from memory microseconds.
  * Sockets in them are named <run id>.<8 hex digits>. Knows files; speaks to no socket. */
 #ifndef LAUNCH_AGENT_RUNDIR_H
 #define LAUNCH_AGENT_RUNDIR_H
@@ -20,7 +22,7 @@ struct rundir_place {
     char name[RUNDIR_NAME_BYTES];
 };
 
-/* Where the socket of a new run would be; makes nothing. sysroot: before /run and /tmp.
+/* Where the socket of a new run would be; makes nothing. sysroot: before /run, /dev/shm and /tmp.
  * outlives_session: not where a logout removes it. */
 void rundir_choose(struct rundir_place *ret, const char *sysroot, const char *run_id,
                    bool outlives_session);
@@ -37,7 +39,7 @@ MUST_CHECK int rundir_address(const struct rundir_place *place, struct sockaddr_
                               int *ret_fd);
 
 /* Calls visit for every socket of every directory that the caller may look into: root sees everybody's. owner: whose
- * directory it is. An error names the own directory that is not fit to be used; all others are left out. */
+ * directory it is. An error names the first own directory that is not fit to be used; the others are walked all the same. */
 MUST_CHECK int rundir_walk(const char *sysroot,
                            void (*visit)(void *user, const struct rundir_place *place, uid_t owner),
                            void *user, struct err *err);

@@ -106,8 +106,10 @@ int wire_receive(int fd, union wire_packet *ret, struct err *err)
     do
         n = recv(fd, ret, sizeof *ret, MSG_TRUNC);
     while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return -EAGAIN; /* no error, only nothing yet */
     if (n < 0)
-        return err_set_errno(err, errno == EWOULDBLOCK ? -EAGAIN : -errno, "control socket");
+        return err_set_errno(err, -errno, "control socket");
     if (n == 0)
         return err_set(err, -EPIPE, "the other side has closed");
     return wire_check(ret, (size_t)n, err);

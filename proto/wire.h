@@ -118,7 +118,7 @@ MUST_CHECK int wire_check(union wire_packet *packet, size_t n, struct err *err);
 /* Sends a whole packet. 0, -EAGAIN (no room in a non-blocking socket) or another negative errno. No SIGPIPE. */
 MUST_CHECK int wire_send(int fd, const union wire_packet *packet);
 
-/* Receives and checks one. 0; -EAGAIN; -EPIPE: the other side has closed; -EPROTO as above. */
+/* Receives and checks one. 0; -EAGAIN, without a text; -EPIPE: the other side has closed; -EPROTO as above. */
 MUST_CHECK int wire_receive(int fd, union wire_packet *ret, struct err *err);
 
 #endif

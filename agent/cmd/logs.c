@@ -17,12 +17,6 @@
 
 static const char *const STREAMS[] = {"stdout", "stderr"};
 
-static int say(int exit_code, const struct err *err)
-{
-    log_error("%s", err->text);
-    return exit_code;
-}
-
 /* ---- log files ---- */
 
 struct reading {
@@ -102,26 +96,37 @@ static void print_tail(void *user, const union wire_packet *packet)
     *any = true;
 }
 
-static int show_tails(struct client_job *job, const struct words *words)
+static int show_tails(struct client_job *job, const struct words *words, struct err *err)
 {
+    static const char hint[] = "--log-dir with --tee=3 makes some";
+    const char *id = job->job.run_id;
     bool any = false;
-    if (words->given & WORD_FOLLOW) {
-        log_error("job %s has no log files to follow (--log-dir with --tee=3 makes some)",
-                  job->job.run_id);
-        return EXIT_CODE_USAGE;
-    }
-    if (!(job->job.flags & WIRE_JOB_PIPED)) {
-        log_error(
-            "job %s has no log files, and its worker writes to launch's own stdout and stderr "
-            "(--log-dir with --tee=3 makes some)",
-            job->job.run_id);
-        return EXIT_CODE_USAGE;
-    }
-    log_info(
-        "job %s has no log files (--log-dir with --tee=3 makes some); these are the last lines "
-        "of each rank",
-        job->job.run_id);
-    return words_ask(job, WIRE_SHOW_OUTPUT, words, print_tail, &any);
+    if (!(job->job.flags & WIRE_JOB_PIPED))
+        return err_set(err, -EINVAL,
+                       "job %s has no log files, and its worker writes to launch's own stdout and "
+                       "stderr (%s)",
+                       id, hint);
+    if (words->given & WORD_FOLLOW)
+        return err_set(err, -EINVAL, "job %s has no log files to follow (%s)", id, hint);
+    log_info("job %s has no log files (%s); these are the last lines of each rank", id, hint);
+    return client_ask(job, WIRE_SHOW_OUTPUT, words->rank, 0, print_tail, &any, err);
+}
+
+static int show_logs(struct reading *r, struct err *err)
+{
+    const struct wire_job *job = &r->job->job;
+    if (r->words->rank >= (int64_t)job->world_size)
+        return err_set(err, -ERANGE, "job %s: there is no rank %d, the job has %" PRIu32 " workers",
+                       job->run_id, r->words->rank, job->world_size);
+    int rc = job->log_dir[0] ? open_attempt(r, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (r->follow.n == 0)
+        return show_tails(r->job, r->words, err);
+    if (r->words->given & WORD_FOLLOW)
+        return follow_job(r, err);
+    follow_copy(&r->follow);
+    return 0;
 }
 
 int cmd_logs(int argc, char **argv)
@@ -134,67 +139,57 @@ int cmd_logs(int argc, char **argv)
         return exit_code;
     struct reading r = {
         .job = &job, .words = &words, .follow = {.notify_fd = -1}, .attempt = job.job.restarts};
-    exit_code = EXIT_CODE_OK;
-    if (words.rank >= (int64_t)job.job.world_size) {
-        log_error("job %s: there is no rank %d, the job has %" PRIu32 " workers", job.job.run_id,
-                  words.rank, job.job.world_size);
-        exit_code = EXIT_CODE_USAGE;
-    } else if (job.job.log_dir[0] && open_attempt(&r, &err) < 0) {
-        exit_code = say(EXIT_CODE_OURS, &err);
-    } else if (r.follow.n == 0) {
-        exit_code = show_tails(&job, &words);
-    } else if (!(words.given & WORD_FOLLOW)) {
-        follow_copy(&r.follow);
-    } else if (follow_job(&r, &err) < 0) {
-        exit_code = say(EXIT_CODE_OURS, &err);
-    }
+    int rc = show_logs(&r, &err);
     follow_finish(&r.follow);
     client_close(&job);
-    return exit_code;
+    return rc >= 0 ? EXIT_CODE_OK : words_tell(&err);
 }
 
 /* ---- attach ---- */
 
-/* Ends as the job does. */
-static int follow_console(struct client_job *job, struct follow *f)
+/* Ends as the job does. Returns its exit code. */
+static int follow_console(struct client_job *job, struct follow *f, struct err *err)
 {
-    struct err err;
     while (follow_copy(f) && !follow_wait(f, job->fd))
         continue;
-    int code = client_take_end(job, &err);
+    int code = client_take_end(job, err);
     follow_copy(f);
-    return code >= 0 ? code : say(EXIT_CODE_OURS, &err);
+    return code;
+}
+
+static int attach(struct client_job *job, struct err *err)
+{
+    char path[PATH_BYTES];
+    struct follow f;
+    if (!(job->job.flags & WIRE_JOB_DETACHED))
+        return err_set(err, -EINVAL,
+                       "job %s writes where it was started, and to no console.log (--detach with a "
+                       "log directory does that); launch logs may show more",
+                       job->job.run_id);
+    snprintf(path, sizeof path, "%s/" DETACH_CONSOLE, job->job.log_dir);
+    int rc = follow_init(&f, true, err);
+    if (rc < 0)
+        return rc;
+    rc = follow_add(&f, path, NULL, TAIL_BYTES);
+    if (rc < 0)
+        err_set_errno(err, rc, "%s", path);
+    if (rc == 0)
+        rc = client_send(job, WIRE_WAIT, WIRE_ALL_RANKS, 0, err);
+    if (rc == 0)
+        rc = follow_console(job, &f, err);
+    follow_finish(&f);
+    return rc;
 }
 
 int cmd_attach(int argc, char **argv)
 {
     struct words words;
     struct client_job job;
-    struct follow f;
     struct err err;
-    char path[PATH_BYTES];
     int exit_code = words_open(&words, argc, argv, 0, &job);
     if (exit_code >= 0)
         return exit_code;
-    snprintf(path, sizeof path, "%s/" DETACH_CONSOLE, job.job.log_dir);
-    if (!(job.job.flags & WIRE_JOB_DETACHED))
-        exit_code =
-            say(EXIT_CODE_USAGE,
-                (err_set(&err, -EINVAL,
-                         "job %s has its output where it was started, not in a file (--detach "
-                         "with a log directory does that); launch logs shows more",
-                         job.job.run_id),
-                 &err));
-    int rc = exit_code >= 0 ? -EINVAL : follow_init(&f, true, &err);
-    if (rc == 0) {
-        rc = follow_add(&f, path, NULL, TAIL_BYTES);
-        if (rc < 0)
-            err_set_errno(&err, rc, "%s", path);
-        if (rc == 0)
-            rc = client_send(&job, WIRE_WAIT, WIRE_ALL_RANKS, 0, &err);
-        exit_code = rc < 0 ? say(EXIT_CODE_OURS, &err) : follow_console(&job, &f);
-        follow_finish(&f);
-    }
+    int rc = attach(&job, &err);
     client_close(&job);
-    return exit_code;
+    return rc >= 0 ? rc : words_tell(&err);
 }

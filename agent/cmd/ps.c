@@ -97,14 +97,12 @@ int cmd_ps(int argc, char **argv)
 {
     struct words words;
     struct client_jobs jobs;
-    struct err err;
     int exit_code = words_parse(&words, argc, argv, WORD_JSON);
     if (exit_code >= 0)
         return exit_code;
-    if (client_list(&jobs, &err) < 0) {
-        log_error("%s", err.text);
-        return EXIT_CODE_USAGE;
-    }
+    client_list(&jobs);
+    if (jobs.trouble.code)
+        log_warn("%s", jobs.trouble.text);
     for (size_t i = 0; i < jobs.n; i++)
         if (jobs.job[i].trouble.code) {
             char id[WIRE_ID_BYTES];

@@ -32,13 +32,14 @@ static const char *usage(const char *name, char *text, size_t size)
     return text;
 }
 
+/* Returns 0 for those who count words. */
 static int refuse(const char *command, const char *word, const char *why)
 {
     char shown[FIELD_QUOTE_BYTES], line[160];
     field_quote(word, strlen(word), shown);
     log_error("%s: %s%s%s; usage: %s", command, shown, *shown ? ": " : "", why,
               usage(command, line, sizeof line));
-    return EXIT_CODE_USAGE;
+    return 0;
 }
 
 static int help(const char *command)
@@ -91,32 +92,33 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
     const char *value;
     int i = find_option(argv[0], takes, &value), used = 1;
     if (i < 0)
-        return refuse(command, argv[0], "unknown option"), 0;
+        return refuse(command, argv[0], "unknown option");
     if (OPTIONS[i].has_value && !value) {
         value = argv[1];
         used = 2;
     }
     if (OPTIONS[i].has_value != (value != NULL))
-        return refuse(command, argv[0], value ? "takes no value" : "needs a value"), 0;
+        return refuse(command, argv[0], value ? "takes no value" : "needs a value");
     if (OPTIONS[i].word == WORD_RANK && !parse_number(value, INT32_MAX, &w->rank))
-        return refuse(command, argv[0], "must be the number of a rank"), 0;
+        return refuse(command, argv[0], "must be the number of a rank");
     w->given |= OPTIONS[i].word;
     return used;
 }
 
-static bool take_operand(struct words *w, const char *word, const char *command, unsigned takes)
+/* Likewise. */
+static int take_operand(struct words *w, const char *word, const char *command, unsigned takes)
 {
     if ((takes & WORD_RUN) && !w->run) {
         w->run = word;
-        return true;
+        return 1;
     }
     if ((takes & WORD_SIGNAL) && !(w->given & WORD_SIGNAL)) {
         w->given |= WORD_SIGNAL;
         if (parse_signal(word, &w->number))
-            return true;
-        return refuse(command, word, "no signal, such as USR1 or 10"), false;
+            return 1;
+        return refuse(command, word, "is no signal; USR1 or 10 is one");
     }
-    return refuse(command, word, "one word too many"), false;
+    return refuse(command, word, "one word too many");
 }
 
 int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
@@ -133,10 +135,12 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
         i += used;
     }
     if ((takes & WORD_RUN) && !ret->run)
-        return refuse(argv[0], "", "which job? launch ps lists them");
-    if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
-        return refuse(argv[0], "", "which signal?");
-    return -1;
+        refuse(argv[0], "", "which job? launch ps lists them");
+    else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
+        refuse(argv[0], "", "which signal?");
+    else
+        return -1;
+    return EXIT_CODE_USAGE;
 }
 
 int words_open(struct words *ret, int argc, char **argv, unsigned takes, struct client_job *job)
@@ -145,12 +149,7 @@ int words_open(struct words *ret, int argc, char **argv, unsigned takes, struct 
     int exit_code = words_parse(ret, argc, argv, takes | WORD_RUN);
     if (exit_code >= 0)
         return exit_code;
-    int rc = client_find(ret->run, job, &err);
-    if (rc == 0)
-        return -1;
-    char line[ERR_TEXT_BYTES];
-    log_error("%s", clean(line, sizeof line, err.text));
-    return rc == -ETIMEDOUT ? EXIT_CODE_OURS : EXIT_CODE_USAGE;
+    return client_find(ret->run, job, &err) < 0 ? words_tell(&err) : -1;
 }
 
 int words_ask(struct client_job *job, enum wire_verb verb, const struct words *words,
@@ -158,11 +157,18 @@ int words_ask(struct client_job *job, enum wire_verb verb, const struct words *w
 {
     struct err err;
     int rc = client_ask(job, verb, words->rank, words->number, on_packet, user, &err);
-    if (rc >= 0)
-        return EXIT_CODE_OK;
-    char line[ERR_TEXT_BYTES];
-    log_error("%s", clean(line, sizeof line, err.text));
-    return rc == -ETIMEDOUT || rc == -EPIPE ? EXIT_CODE_OURS : EXIT_CODE_USAGE;
+    return rc < 0 ? words_tell(&err) : EXIT_CODE_OK;
+}
+
+int words_tell(const struct err *err)
+{
+    static const int theirs[] = {-EINVAL, -ERANGE, -ENOENT, -EEXIST, -EBUSY, -EPROTO, -EPERM};
+    char line[ERR_TEXT_BYTES]; /* a job may have put anything into its answer */
+    log_error("%s", clean(line, sizeof line, err->text));
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        if (err->code == theirs[i])
+            return EXIT_CODE_USAGE;
+    return EXIT_CODE_OURS;
 }
 
 /* ---- for people ---- */

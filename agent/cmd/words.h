@@ -29,9 +29,12 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes);
 /* The same, and connects to the job that is meant. */
 int words_open(struct words *ret, int argc, char **argv, unsigned takes, struct client_job *job);
 
-/* Asks it; the exit code: 0, or 2 if what was asked for can't be done, 125 if the job does not answer. Says why. */
+/* Asks it; the exit code: 0, or words_tell()'s. */
 int words_ask(struct client_job *job, enum wire_verb verb, const struct words *words,
               void (*on_packet)(void *user, const union wire_packet *packet), void *user);
+
+/* Says an error and returns the exit code: 2 if something else should be asked for, 125 if that is not the reason. */
+int words_tell(const struct err *err);
 
 /* "3s", "5m12s", "2h05m", "3d04h" of milliseconds. Returns text. */
 #define WORDS_AGE_BYTES 32
