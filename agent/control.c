@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define BACKLOG 64
+#define TRIES 4
 #define BURST 64 /* packets sent before others get a turn */
 
 enum client_state {
@@ -248,26 +249,30 @@ static void on_connect(void *user)
     }
 }
 
-static int open_socket(struct control *c, struct err *err)
+/* -ENOENT: another job, the last one there, took the directory with it. */
+static int bind_to(int fd, const struct rundir_place *place, struct err *err)
 {
     struct sockaddr_un address;
     AUTO_FD directory = -1;
+    int rc = rundir_make(place, err);
+    if (rc < 0)
+        return rc;
+    rc = rundir_address(place, &address, &directory);
+    if (rc == 0 && bind(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        rc = -errno;
+    return rc < 0 ? err_set_errno(err, rc, "%s/%s", place->dir, place->name) : 0;
+}
+
+static int open_socket(struct control *c, struct err *err)
+{
     AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_set_errno(err, -errno, "socket");
-    for (int tries = 0;; tries++) {
-        int rc = rundir_make(&c->place, err);
-        if (rc == 0)
-            rc = rundir_address(&c->place, &address, &directory);
-        if (rc == 0 && bind(fd, (struct sockaddr *)&address, sizeof address) < 0)
-            rc = -errno;
-        if (rc == 0)
-            break;
-        /* Another job, the last one there, took the directory with it. */
-        if (rc != -ENOENT || tries == 3)
-            return err_set_errno(err, rc, "%s/%s", c->place.dir, c->place.name);
-        close_fd(&directory);
-    }
+    int rc = -ENOENT;
+    for (int tries = 0; rc == -ENOENT && tries < TRIES; tries++)
+        rc = bind_to(fd, &c->place, err);
+    if (rc < 0)
+        return rc;
     if (listen(fd, BACKLOG) < 0)
         return err_set_errno(err, -errno, "listen");
     c->fd = take_fd(&fd);

@@ -158,10 +158,12 @@ static bool is_new(struct walk *w, const char *path)
 static int walk_one(struct walk *w, const char *path, uid_t owner, struct err *err)
 {
     struct rundir_place place = {0};
-    struct err ignored;
-    int rc = check_directory(path, owner, err ? err : &ignored);
+    struct err why;
+    int rc = check_directory(path, owner, &why);
+    if (rc == -ENOENT || rc == -ENOTDIR)
+        return 0;
     if (rc < 0)
-        return rc == -ENOENT || rc == -ENOTDIR ? 0 : rc;
+        return err_set(err, rc, "%s", why.text);
     DIR *dir = is_new(w, path) ? opendir(path) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
