@@ -7,8 +7,8 @@
 #include "culprit.h"
 #include "hints.h"
 #include "log.h"
-#include "signals.h"
 #include "logdir.h"
+#include "signals.h"
 
 #include <fcntl.h>
 #include <stdio.h>

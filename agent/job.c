@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "answers.h"
 #include "job_inside.h"
 #include "leftovers.h"
 #include "log.h"
@@ -102,7 +103,7 @@ static void enter_launch(struct job *job)
     job->failure = (struct failure){0};
     job->joined = 0;
     job->stop_since_ns = 0;
-    job->killed = false;
+    job->killed = job->restart_asked = false;
     group_begin(&job->group, job->relay != NULL);
     oom_rebase(&job->oom, c->sysroot, c->cgroup);
     struct attempt_config config = {
@@ -164,7 +165,8 @@ static void note_rendezvous_timeout(struct job *job)
 
 static void enter_stop(struct job *job)
 {
-    if (!job->failure.happened && !job->stop_signal)
+    bool asked = job->stop_signal || job->restart_asked;
+    if (!job->failure.happened && !asked)
         note_rendezvous_timeout(job);
     job->after.stopped = group_alive(&job->group);
     job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
@@ -179,7 +181,7 @@ static void enter_stop(struct job *job)
     job->stop_since_ns = clock_now_ns();
     for (uint32_t i = 0; i < job->world_size; i++) {
         /* Who asks launch_check() has its word there; of another rank's failure nobody can save anything. */
-        if (!job->stop_signal || !host_board_catches_stop(&job->attempt.board, i))
+        if (!asked || !host_board_catches_stop(&job->attempt.board, i))
             rank_signal(&job->group.ranks[i], sig);
     }
     /* A stopped process does not see a signal before it goes on. */
@@ -252,8 +254,9 @@ static void report(struct job *job, bool again)
 /* Nothing of the attempt is left: another one, or the end. */
 void job_decide(struct job *job)
 {
-    bool again = job->failure.happened &&
-                 aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
+    bool again = job->restart_asked && !job->stop_signal;
+    if (!again && job->failure.happened)
+        again = aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
     job->exit_code = code_of(job);
     report(job, again);
     job_post(job, again ? EVENT_RETRY : EVENT_GIVE_UP);
@@ -263,8 +266,9 @@ static void enter_restart(struct job *job)
 {
     const struct job_config *c = job->config;
     job->restarts++;
-    uint64_t after_ms = job->after.verdict.after_ms;
-    aftermath_note_restart(&job->after);
+    uint64_t after_ms = job->restart_asked ? 0 : job->after.verdict.after_ms;
+    if (!job->restart_asked) /* what was asked for does not count */
+        aftermath_note_restart(&job->after);
     if (!job->gpus_used ||
         !gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
                         &job->group, after_ms, on_deadline, job))
@@ -293,7 +297,7 @@ static int job_init(struct job *job, const struct job_config *config, struct err
 {
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
     job->attempt.port_fd = -1;
-    job->state_since_ns = clock_now_ns();
+    job->state_since_ns = job->since_ns = clock_now_ns();
     cgroup_create(config->cgroup);
     oom_open(&job->oom, config->sysroot, config->cgroup);
     int rc = uv_loop_init(&job->loop);
@@ -365,6 +369,19 @@ static void job_finish(struct job *job)
     group_finish(&job->group);
     oom_close(&job->oom);
     cgroup_remove(job->config->cgroup);
+    control_stop(job->control, job->exit_code);
+}
+
+/* When the workers run already: they do not wait for it. A job that can't be asked is a job all the same. */
+static void open_control(struct job *job)
+{
+    const struct job_config *c = job->config;
+    struct control_source source = answers_of(job);
+    struct err err;
+    if (control_start(&job->control, &job->loop, c->place, &source, &err) < 0)
+        log_debug("no control socket: %s", err.text);
+    if (c->started_fd >= 0)
+        (void)!write(c->started_fd, "", 1);
 }
 
 int job_run(const struct job_config *config, int guard_pidfd)
@@ -388,6 +405,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
     job.stepping = true; /* LAUNCH is where a job begins, not a change of state */
     enter_launch(&job);
     job.stepping = false;
+    open_control(&job);
     enum job_event first = job.events[0];
     job.events_n = 0;
     job_post(&job, first);

@@ -45,7 +45,7 @@ struct spawn_group {
 #define PLACED_LIMIT_NS NS_PER_S
 
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
-#define DESCRIPTORS_OF_OURS 32
+#define DESCRIPTORS_OF_OURS 50
 
 void spawn_inherited_read(struct spawn_inherited *inherited)
 {

@@ -400,6 +400,12 @@ const struct field FIELDS[] = {
     {.name = "run-id", .aliases = "rdzv-id", .pet = "PET_RDZV_ID", .arg = "ID",
      .group = GROUP_WORKERS, AT(run_id), .parse = parse_run_id,
      .help = "Name of this run; made up when it is not given."},
+    {.name = "name", .arg = "NAME", .group = GROUP_WORKERS, AT(name), .parse = parse_run_id,
+     .help = "A second name of the job, for launch ps, status, logs, stop and the like; several runs may "
+             "have the same."},
+    {.name = "detach", .def = "0", .group = GROUP_WORKERS, AT(detach), .parse = parse_switch,
+     .help = "Runs the job in the background, where it outlives the terminal and the login, and prints its run id; "
+             "its output goes to console.log in the log directory. launch attach follows it."},
 
     {.name = "gpu-visibility", .arg = "job|rank", .def = "job", .group = GROUP_GPUS,
      AT(gpu_visibility), .parse = parse_choice, .choices = VISIBILITY_WORDS,

@@ -39,6 +39,7 @@ void spec_finish(struct job_spec *spec)
         return;
     free(spec->master_addr);
     free(spec->run_id);
+    free(spec->name);
     free(spec->role);
     free(spec->log_dir);
     free(spec->stdout_filters);

@@ -120,9 +120,11 @@ struct job_spec {
     uint32_t rotate_keep;
     enum stdin_mode stdin_mode;
     uint32_t stdin_rank; /* only with STDIN_RANK */
+    bool detach;
 
     char *master_addr;    /* owned; a host name or an address */
     char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */
+    char *name;           /* owned; as run_id; NULL: none */
     char *role;           /* owned; 1 to 63 printable ASCII characters */
     char *log_dir;        /* owned; as given; NULL: none */
     char *stdout_filters; /* owned; as given; NULL: none */

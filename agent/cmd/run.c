@@ -5,6 +5,7 @@
 #include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
+#include "../detach.h"
 #include "../guard.h"
 #include "../job.h"
 #include "../log.h"
@@ -67,6 +68,7 @@ static int prepare(struct job_spec *spec, struct plan *plan, struct placement *p
 
 static int start(struct job_config *config)
 {
+    struct rundir_place place;
     struct err err;
     if (config->plan->warning[0])
         log_warn("%s", config->plan->warning);
@@ -79,9 +81,17 @@ static int start(struct job_config *config)
     if (config->spec->cgroup == CGROUP_AUTO)
         cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
     const struct job_spec *spec = config->spec;
+    if (spec->detach) {
+        int exit_code = detach(spec->run_id, config->logs->dir, &config->started_fd);
+        if (exit_code >= 0)
+            return exit_code;
+    }
+    rundir_choose(&place, config->sysroot, spec->run_id, spec->detach);
+    config->place = &place;
     uint64_t forwarded =
         siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals);
     int exit_code = guard_run(run_agent, config, config->cgroup, forwarded, &err);
+    rundir_remove(&place); /* the agent did, unless it was killed */
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);
@@ -147,6 +157,7 @@ static int run(struct job_spec *spec)
                                                .inherited = &inherited,
                                                .sysroot = sysroot,
                                                .cgroup = &cgroup,
+                                               .started_fd = -1,
                                                .ignored_signals = ignored});
     cgroup_close(&cgroup);
     logs_finish(&logs);

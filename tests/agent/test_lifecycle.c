@@ -69,3 +69,11 @@ TEST(every_state_can_reach_the_end)
         CHECK_INT(state, ==, JOB_DONE);
     }
 }
+
+TEST(a_restart_that_is_asked_for_ends_the_group_first_and_only_where_one_runs)
+{
+    for (unsigned s = 0; s < JOB_STATES_N; s++) {
+        bool runs = s == JOB_RUN || s == JOB_RENDEZVOUS;
+        CHECK_INT(lifecycle_next(s, EVENT_RESTART), ==, runs ? JOB_STOP : JOB_BUG);
+    }
+}

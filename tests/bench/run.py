@@ -9,6 +9,7 @@ Each item prints its rows as it goes: medians with p10 and p90, the goal, ok or 
 "over" on a busy one says little. Exit code: 1 if something could not be measured (--strict: or is over its goal)."""
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -304,6 +305,21 @@ class Bench:
         if "torchrun" in taken:
             self.results.add("restart", name, "ms", taken["launch"], "torchrun", taken["torchrun"])
 
+    def ps(self):
+        """`launch ps` while 50 jobs run."""
+        with tempfile.TemporaryDirectory(prefix="launch-bench-") as d, contextlib.ExitStack() as jobs:
+            os.makedirs(d + "/tmp")
+            # A server of their own, so that nobody else's jobs are counted.
+            env = {**os.environ, "LAUNCH_SYSROOT": d, "XDG_RUNTIME_DIR": d}
+            for _ in range(50):
+                jobs.enter_context(Job(self.peers.argv("launch", 1, *SLEEP), 1, env=env))
+            listed = run([measure.LAUNCH, "ps", "--json"], env=env).count("run_id")
+            if listed != 50:
+                raise Failed(f"{listed} of 50 jobs are listed")
+            argv = ["env", f"LAUNCH_SYSROOT={d}", f"XDG_RUNTIME_DIR={d}", measure.LAUNCH, "ps"]
+            taken = [ms for ms, code in stopwatch(argv, rounds=self.rounds(50, 10)) if code == 0]
+        self.results.add("ps", "launch ps with 50 jobs", "ms", taken, goal="<= 20 ms", limit=20)
+
 
 class Fifos:
     """Named pipes in a directory of their own."""
@@ -338,7 +354,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config", "ps")
 
 
 # ---- what a start pays for ----

@@ -93,7 +93,8 @@ def environment(needs, python):
     env["HOME"] = os.getcwd()
     gpus = int(next((n[5:] for n in needs if n.startswith("gpus=")), 0))
     root = env["LAUNCH_SYSROOT"] = os.path.abspath(f"machine{gpus}")
-    os.makedirs(root + "/dev", exist_ok=True)
+    for name in ("/dev/shm", "/tmp"):
+        os.makedirs(root + name, exist_ok=True)
     for i in range(gpus):
         pci = f"{root}/proc/driver/nvidia/gpus/0000:{i + 16:02x}:00.0"
         os.makedirs(pci, exist_ok=True)
