@@ -92,7 +92,7 @@ static int read_numbers(unsigned numbers[KFD_NODES_MAX], const char *sysroot, st
 
 int kfd_list(struct gpu_list *list, const char *sysroot, struct err *err)
 {
-    unsigned numbers[KFD_NODES_MAX];
+    unsigned numbers[KFD_NODES_MAX] = {0};
     int n = read_numbers(numbers, sysroot, err), rc = 0;
     struct gpu gpu;
     for (int i = 0; i < n && rc == 0; i++)
@@ -114,7 +114,7 @@ static int index_of(const struct gpu_list *list, const char *pci)
 /* The node of each GPU of the list; -1: not found. */
 static void find_nodes(long long node[GPU_MAX], const struct gpu_list *list, const char *sysroot)
 {
-    unsigned numbers[KFD_NODES_MAX];
+    unsigned numbers[KFD_NODES_MAX] = {0};
     struct gpu gpu;
     int n = read_numbers(numbers, sysroot, NULL);
     for (unsigned i = 0; i < GPU_MAX; i++)
@@ -157,7 +157,7 @@ void kfd_name(char *name, size_t bytes, const char *sysroot, const char *pci)
         snprintf(name, bytes, "%.*s", (int)strcspn(text, "\r\n"), text);
         return;
     }
-    unsigned numbers[KFD_NODES_MAX];
+    unsigned numbers[KFD_NODES_MAX] = {0};
     struct gpu gpu;
     int n = read_numbers(numbers, sysroot, NULL);
     uint64_t version = 0; /* 90402 is gfx942, 90010 gfx90a */

@@ -189,6 +189,15 @@ TEST(more_nics_than_can_be_shown_are_left_out)
 
 /* ---- what is said, on topologies made by hand ---- */
 
+/* Texts live as long as their test. */
+static const char *keep(char *text)
+{
+    static char *kept[16];
+    static unsigned n;
+    CHECK_INT(n, <, 16);
+    return kept[n++] = text;
+}
+
 static struct topology made;
 static struct nvml_facts facts;
 
@@ -220,7 +229,7 @@ static void link_pair(unsigned a, unsigned b, unsigned links)
 TEST(what_looks_wrong_is_named_once_for_all_it_concerns)
 {
     make(3);
-    CHECK_STR(topo_wrong(&made), "");
+    CHECK_STR(keep(topo_wrong(&made)), "");
     facts.gpu[0].fabric = facts.gpu[1].fabric = 1;
     facts.gpu[2].mig = 1;
     facts.gpu[1].compute_mode = 2;
@@ -230,7 +239,7 @@ TEST(what_looks_wrong_is_named_once_for_all_it_concerns)
     facts.gpu[2].links = 17;
     facts.gpu[0].p2p[P2P_WRITE][1] = 4;
     snprintf(made.driver, sizeof made.driver, "580.1");
-    const char *wrong = topo_wrong(&made);
+    const char *wrong = keep(topo_wrong(&made));
     CHECK_HAS(wrong, "GPUs 0-1: Fabric Manager has not set up the NVSwitches");
     CHECK_HAS(wrong, "of the driver's version 580.1.\n");
     CHECK_HAS(wrong, "GPU 2: MIG is on");
@@ -248,7 +257,7 @@ TEST(p2p_that_is_off_everywhere_is_one_line)
         for (unsigned j = 0; j < 4; j++)
             facts.gpu[i].p2p[P2P_READ][j] = 1;
     link_pair(0, 1, 4);
-    CHECK_STR(topo_wrong(&made),
+    CHECK_STR(keep(topo_wrong(&made)),
               "P2P is off between all GPUs: chipset not supported (CNS), although NVLink "
               "joins them; NCCL goes through host memory.\n");
 }
@@ -257,11 +266,11 @@ TEST(a_fabric_that_failed_or_is_degraded_is_told)
 {
     make(2);
     facts.gpu[0].fabric = facts.gpu[1].fabric = 3;
-    CHECK_STR(topo_wrong(&made), "");
+    CHECK_STR(keep(topo_wrong(&made)), "");
     facts.gpu[0].fabric_status = 9;
     facts.gpu[1].fabric_health = 1;
-    CHECK_HAS(topo_wrong(&made), "GPU 0: Fabric Manager could not set it up");
-    CHECK_HAS(topo_wrong(&made), "GPU 1: the NVLink fabric is degraded");
+    CHECK_HAS(keep(topo_wrong(&made)), "GPU 0: Fabric Manager could not set it up");
+    CHECK_HAS(keep(topo_wrong(&made)), "GPU 1: the NVLink fabric is degraded");
 }
 
 TEST(groups_of_linked_gpus_and_those_left_alone_are_named)
@@ -269,7 +278,7 @@ TEST(groups_of_linked_gpus_and_those_left_alone_are_named)
     make(5);
     link_pair(0, 2, 4);
     link_pair(1, 3, 4);
-    const char *reading = topo_reading(&made);
+    const char *reading = keep(topo_reading(&made));
     CHECK_HAS(reading, "GPUs 0,2 talk over NVLink (NV4, 100 GB/s each way).");
     CHECK_HAS(reading, "GPUs 1,3 talk over NVLink");
     CHECK_HAS(reading, "GPU 4 has no NVLink.");
@@ -281,7 +290,7 @@ TEST(a_ring_of_links_joins_all_but_not_every_pair)
     make(4);
     for (unsigned i = 0; i < 4; i++)
         link_pair(i, (i + 1) % 4, 2);
-    CHECK_HAS(topo_reading(&made),
+    CHECK_HAS(keep(topo_reading(&made)),
               "All 4 GPUs talk over NVLink (NV2, 50 GB/s each way; not every pair is joined).");
 }
 
@@ -301,14 +310,14 @@ TEST(every_level_of_nvml_is_a_cell)
 }
 
 /* All formats; returns the text of one. */
-static char *show(void (*format)(FILE *, const struct topology *))
+static const char *show(void (*format)(FILE *, const struct topology *))
 {
     char *text = NULL;
     size_t n;
     FILE *out = open_memstream(&text, &n);
     format(out, &made);
     fclose(out);
-    return text;
+    return keep(text);
 }
 
 TEST(names_that_drivers_give_are_escaped_in_every_format)
@@ -332,7 +341,7 @@ TEST(the_largest_server_is_shown_in_every_format)
         snprintf(made.nic[i].pci.address, PCI_ADDRESS_BYTES, "0001:%02x:00.0", i);
         snprintf(made.nic[i].pci.path, PCI_PATH_BYTES, "pci0001:%02x/0001:%02x:00.0", i, i);
     }
-    CHECK_HAS(topo_reading(&made), "All 64 GPUs talk over NVLink");
+    CHECK_HAS(keep(topo_reading(&made)), "All 64 GPUs talk over NVLink");
     CHECK_HAS(show(topo_svg), "GPU 63");
     CHECK_HAS(show(topo_dot), "gpu63 -- middle");
     CHECK_HAS(show(topo_xml), "dev=\"63\"");
