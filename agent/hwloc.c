@@ -12,13 +12,11 @@
 #define LIBRARY "libhwloc.so.15"
 
 /* The functions we call, under their own names: the macro parts the list from its two uses. */
-#define CALLS(X)                                                                                   \
-    X(topology_init)                                                                               \
-    X(topology_set_xml)                                                                            \
-    X(topology_set_synthetic)                                                                      \
-    X(topology_load)                                                                               \
+/* clang-format off */
+#define CALLS(X) X(topology_init) X(topology_set_xml) X(topology_set_synthetic) X(topology_load)   \
     X(topology_destroy) X(get_type_depth) X(get_nbobjs_by_depth) X(get_obj_by_depth)               \
-        X(bitmap_first) X(bitmap_next)
+    X(bitmap_first) X(bitmap_next)
+/* clang-format on */
 
 struct calls {
 #define MEMBER(name) __typeof__(&hwloc_##name) name;

@@ -123,12 +123,30 @@ static void read_packages(struct machine *m, const char *sysroot)
     }
 }
 
+static bool has_smt(const char *sysroot)
+{
+    long long smt;
+    return sysfile_number(&smt, sysroot, CPU "/smt/active") < 0 || smt != 0;
+}
+
+/* The first core stands for all: a file for each would be a millisecond on a large server. */
+static void count_threads(struct machine *m, const char *sysroot)
+{
+    struct bitset threads;
+    int first = bitset_next(&m->allowed, -1);
+    if (has_smt(sysroot) &&
+        read_list(&threads, sysroot, CPU "/cpu%d/topology/thread_siblings_list", first) &&
+        bitset_has(&threads, first)) {
+        bitset_and(&threads, &m->allowed);
+        m->threads = bitset_count(&threads);
+    }
+}
+
 /* One file a core: what it says holds for all its threads. */
 static void read_cores(struct machine *m, const char *sysroot)
 {
-    long long smt;
     struct bitset done = {0}, threads;
-    if (sysfile_number(&smt, sysroot, CPU "/smt/active") == 0 && smt == 0)
+    if (!has_smt(sysroot))
         return;
     for (int i = -1; (i = bitset_next(&m->allowed, i)) >= 0;) {
         if (bitset_has(&done, i) ||
@@ -207,6 +225,8 @@ static void read_kernel(struct machine *m, const char *sysroot, unsigned details
         read_packages(m, sysroot);
     if (details & MACHINE_CORES)
         read_cores(m, sysroot);
+    else
+        count_threads(m, sysroot);
     if (details & MACHINE_CACHES)
         read_caches(m, sysroot);
 }
@@ -216,6 +236,7 @@ int machine_read(struct machine **ret, const char *sysroot, unsigned details, st
     struct machine *m = calloc(1, sizeof *m);
     if (!m)
         return err_set_errno(err, -ENOMEM, "CPUs of this machine");
+    m->threads = 1;
     for (int i = 0; i < BITSET_MAX; i++) {
         m->near[i] = -1;
         m->cpu[i] = (struct machine_cpu){.package = -1, .core = i, .cache = i};

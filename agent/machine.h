@@ -27,6 +27,7 @@ struct machine {
     /* The node with CPUs that is nearest to a node: itself, if it has some. -1: no such node. */
     int near[BITSET_MAX];
     struct machine_cpu cpu[BITSET_MAX]; /* of members of `cpus` */
+    unsigned threads; /* allowed ones of a core, where cores were not read; 1 where they were */
 };
 
 /* What there is to be read beyond CPUs and nodes, each a file or more a CPU. Unread, a package is -1, a core and a cache

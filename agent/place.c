@@ -30,11 +30,12 @@ unsigned place_details(enum affinity affinity)
 {
     switch (affinity) {
     case AFFINITY_NONE:
+    case AFFINITY_NODE:
         return 0;
     case AFFINITY_SOCKET:
-        return MACHINE_CORES | MACHINE_PACKAGES;
+        return MACHINE_PACKAGES;
     case AFFINITY_CORE_COMPLEX:
-        return MACHINE_CORES | MACHINE_CACHES;
+        return MACHINE_CACHES;
     default:
         return MACHINE_CORES;
     }
@@ -277,7 +278,8 @@ static void share_threads(const struct work *w, struct place *places)
         struct place *place = &places[rank];
         unsigned share = q->cpus / q->ranks;
         if (!bitset_empty(&place->cpus))
-            share = cores_in(w, &place->cpus) / sharers[bitset_next(&place->cpus, -1)];
+            share = cores_in(w, &place->cpus) / w->q->machine->threads /
+                    sharers[bitset_next(&place->cpus, -1)];
         if (share > q->quota / q->ranks)
             share = q->quota / q->ranks;
         place->threads = share ? share : 1;

@@ -44,17 +44,18 @@ static struct bitset cpus_of_all(const struct placement *p)
 
 /* Around what other jobs have locked; another one may be as fast as we are. Without locks the job is placed as if it were
  * alone. */
-static int place_exclusive(struct placement *p, struct place_question *question,
+static int place_exclusive(struct placement *p, const struct place_question *alone,
                            const char *sysroot, struct err *err)
 {
     struct err why;
     struct bitset taken;
+    struct place_question question = *alone;
     bool locks = cpulock_open(sysroot, &p->lock, &why) == 0;
-    question->taken = locks ? &taken : NULL;
+    question.taken = locks ? &taken : NULL;
     for (int i = 0; i < TRIES; i++) {
         if (locks)
-            cpulock_taken(p->lock, &question->machine->allowed, &taken);
-        int rc = place_ranks(p->places, question, p->note, err);
+            cpulock_taken(p->lock, &question.machine->allowed, &taken);
+        int rc = place_ranks(p->places, &question, p->note, err);
         if (rc < 0)
             return rc;
         struct bitset mine = cpus_of_all(p);

@@ -80,6 +80,7 @@ TEST(nodes_packages_cores_and_caches_are_read)
     CHECK_STR(text_of(&m->allowed), "0-7");
     CHECK_STR(text_of(&m->nodes), "0-1,8-9");
     CHECK_STR(text_of(&m->memory), "0-1,8-9");
+    CHECK_INT(m->threads, ==, 1);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(m->cpu[i].node, ==, i % 4 / 2);
         CHECK_INT(m->cpu[i].package, ==, i % 4 < 2 ? 0 : 36);
@@ -113,6 +114,19 @@ TEST(what_the_mask_or_the_cpuset_takes_away_is_not_allowed)
     CHECK_STR(text_of(&m->cpus), "0-7");
     CHECK_STR(text_of(&m->allowed), "1-2,5");
     CHECK_STR(text_of(&m->memory), "1");
+    free(m);
+}
+
+TEST(where_cores_are_not_read_the_first_tells_how_many_threads_one_has)
+{
+    put_machine();
+    struct machine *m = read_root(test_dir(), 0);
+    CHECK_INT(m->threads, ==, 2);
+    CHECK_INT(m->cpu[4].core, ==, 4);
+    free(m);
+    test_write("proc/self/status", "Cpus_allowed_list:\t0-3\n"); /* one thread of each */
+    m = read_root(test_dir(), 0);
+    CHECK_INT(m->threads, ==, 1);
     free(m);
 }
 

@@ -31,6 +31,7 @@ static void build(int packages, int nodes, int caches, int cores, int threads)
         bitset_add(&machine.nodes, node);
         machine.near[node] = node;
     }
+    machine.threads = 1;
     machine.allowed = machine.cpus;
     machine.memory = machine.nodes;
     memset(&gpus, 0, sizeof gpus);
@@ -269,6 +270,12 @@ TEST(threads_are_a_ranks_share_of_the_cores_it_may_use)
     CHECK_INT(places[2].threads, ==, 2);
     CHECK_INT(ask(AFFINITY_NONE), ==, 0);
     CHECK_INT(places[0].threads, ==, 8); /* 32 CPUs, 4 ranks */
+    for (int i = 0; i < 32; i++)         /* as if cores had not been read */
+        machine.cpu[i].core = i;
+    machine.threads = 2;
+    CHECK_INT(ask(AFFINITY_NODE), ==, 0);
+    CHECK_INT(places[0].threads, ==, 2);
+    CHECK_INT(places[3].threads, ==, 8);
     question.quota = 6;
     question.cpus = 6;
     CHECK_INT(ask(AFFINITY_NODE), ==, 0);

@@ -20,6 +20,7 @@ static void setup(uint32_t workers, unsigned gpus)
     test_write(NODE "has_cpu", "0-1\n");
     test_write(NODE "node0/cpulist", "0-3\n");
     test_write(NODE "node1/cpulist", "4-7\n");
+    spec_finish(&spec);
     CHECK_INT(spec_init(&spec), ==, 0);
     plan = (struct plan){.world_size = workers, .cpus = 8};
     plan.gpus.n = plan.gpu_set.n = gpus;
