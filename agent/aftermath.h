@@ -30,7 +30,7 @@ struct aftermath {
     /* Of this attempt. */
     bool reported;
     bool told_parent; /* what is in the error file of whoever started us is the end */
-    bool started; /* it had shown some progress */
+    bool started;     /* it had shown some progress */
     uint64_t step;
     uint32_t stopped; /* ranks that were ended because of the failure */
     struct report_other others[REPORT_OTHERS];
