@@ -18,6 +18,7 @@ struct environ_job {
     uint32_t generation;
     uint32_t restart_count;
     uint16_t master_port;
+    uint16_t ras_port; /* for NCCL's RAS, unless the user has chosen one; 0: none */
     unsigned cpus; /* that the job may use */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */

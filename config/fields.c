@@ -5,6 +5,7 @@
 #include "fields.h"
 
 #include "../proto/board.h"
+#include "gpus.h"
 #include "output.h"
 
 #include <assert.h>
@@ -221,6 +222,16 @@ static int parse_switch(const struct field *field, const char *text, void *into,
     return 0;
 }
 
+/* A switch that may be a time as well. */
+static int parse_wait(const struct field *field, const char *text, void *into, struct err *err)
+{
+    bool on = false;
+    if (!find_switch(text, &on))
+        return parse_duration(field, text, into, err);
+    *(uint64_t *)into = on ? SPEC_WAIT_FOR_EVER : 0;
+    return 0;
+}
+
 /* torchrun's switch for what --gpu-visibility says with a word. */
 static int parse_virtual_rank(const struct field *field, const char *text, void *into,
                               struct err *err)
@@ -354,6 +365,7 @@ static int parse_role(const struct field *field, const char *text, void *into, s
 
 static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
 static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
+static const char *const GPU_ID_WORDS[] = {"index", "uuid", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
 static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
@@ -363,6 +375,7 @@ static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
 static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(GPU_ID_WORDS) == GPU_IDS_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
@@ -392,6 +405,21 @@ const struct field FIELDS[] = {
      .group = GROUP_WORKERS, AT(run_id), .parse = parse_run_id,
      .help = "Name of this run; made up when it is not given."},
 
+    {.name = "gpus", .arg = "N|auto|all|LIST", .group = GROUP_GPUS, AT(gpus_mode), .parse = gpus_parse,
+     .help = "Takes GPUs for this job alone: N free ones that belong together, auto: one for each worker, all, or "
+             "those of a list such as 4-7, 0,2, 3-3 or GPU-8f2a...; --nproc-per-node=gpu then means these."},
+    {.name = "wait", .group = GROUP_GPUS, AT(wait_ms), .parse = parse_wait, .max = TIME_MAX_MS,
+     .help = "Waits in line for GPUs that others have, --wait=10m for at most that long, instead of giving "
+             "up with exit code 75."},
+    {.name = "force", .def = "0", .group = GROUP_GPUS, AT(force), .parse = parse_switch,
+     .help = "Takes GPUs although programs that were not started by launch use them."},
+    {.name = "gpu-ids", .arg = "index|uuid", .def = "index", .group = GROUP_GPUS, AT(gpu_ids),
+     .parse = parse_choice, .choices = GPU_ID_WORDS,
+     .help = "How workers are told their GPUs when --gpus or --gpu-visibility=rank chose them: in the notation of "
+             "CUDA_VISIBLE_DEVICES when it is set, else by index in PCI order; or by UUID."},
+    {.name = "lease-dir", .arg = "DIR", .group = GROUP_GPUS, AT(lease_dir), .parse = output_parse_text,
+     .help = "Where the locks on GPUs are; the same for all jobs of a server: /run/launch if it is there, else "
+             "/run/lock, else /tmp."},
     {.name = "gpu-visibility", .arg = "job|rank", .def = "job", .group = GROUP_GPUS,
      AT(gpu_visibility), .parse = parse_choice, .choices = VISIBILITY_WORDS,
      .help = "job: every worker sees all GPUs of the job and takes the one of its LOCAL_RANK; "

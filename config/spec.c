@@ -33,6 +33,8 @@ void spec_finish(struct job_spec *spec)
     free(spec->master_addr);
     free(spec->run_id);
     free(spec->role);
+    free(spec->gpus_list);
+    free(spec->lease_dir);
     free(spec->log_dir);
     free(spec->stdout_filters);
     free(spec->stderr_filters);
@@ -73,6 +75,14 @@ int spec_check(struct job_spec *spec, struct err *err)
                            "workers that share a GPU see only that one; leave out either");
         spec->gpu_visibility = GPU_VISIBILITY_RANK;
     }
+    if (spec->gpus_mode == GPUS_VISIBLE && (spec->wait_ms || spec->force))
+        return err_set(err, -EINVAL, "--%s is for the GPUs of --gpus=N|auto|all|LIST: give it, too",
+                       spec->wait_ms ? "wait" : "force");
+    if (spec->gpus_mode == GPUS_AUTO && spec->nproc_mode != NPROC_NUMBER &&
+        spec->nproc_mode != NPROC_CPU)
+        return err_set(err, -EINVAL,
+                       "--gpus=auto is one GPU for each worker, and --nproc-per-node one worker for "
+                       "each GPU: give a number to either, or --gpus=all");
     /* A list of the user's own is the whole truth, unless there are two. */
     if (given(spec, "restart-on") && !given(spec, "no-restart-on"))
         spec->no_restart_on = (struct codeset){0};

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "gpus.h"
+
 #include <stddef.h>
 #include <string.h>
 
 const struct command COMMANDS[] = {
+    {"gpus", "[--json]", "who has which GPU of this server", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

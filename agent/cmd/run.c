@@ -6,6 +6,7 @@
 #include "../../proto/status.h"
 #include "../guard.h"
 #include "../job.h"
+#include "../lease.h"
 #include "../log.h"
 #include "../opts.h"
 
@@ -46,6 +47,16 @@ static int prepare(struct job_spec *spec, struct plan *plan, struct program *pro
     return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
 }
 
+/* For this job alone, shared, or none. */
+static int hold_gpus(struct lease *lease, struct plan *plan, const struct job_config *config)
+{
+    if (plan->gpus_wanted)
+        return lease_take(lease, config->spec, plan, config->sysroot);
+    if (plan->gpu_set.n)
+        lease_share(lease, config->spec, plan, config->sysroot);
+    return EXIT_CODE_OK;
+}
+
 static int start(struct job_config *config)
 {
     struct err err;
@@ -72,23 +83,28 @@ static int run(struct job_spec *spec)
     struct logs logs = {0};
     struct spawn_inherited inherited;
     struct cgroup cgroup;
+    struct lease lease = {0};
     struct err err;
     cgroup_none(&cgroup);
     spawn_inherited_read(&inherited);
     unsigned ignored = signals_ignored();
     const char *sysroot = getenv(ENV_SYSROOT);
     int exit_code = prepare(spec, &plan, &program, &logs, &err);
+    struct job_config config = {.spec = spec,
+                                .plan = &plan,
+                                .program = &program,
+                                .logs = &logs,
+                                .inherited = &inherited,
+                                .sysroot = sysroot ? sysroot : "",
+                                .cgroup = &cgroup,
+                                .ignored_signals = ignored};
     if (exit_code)
         log_error("%s", err.text);
     else
-        exit_code = start(&(struct job_config){.spec = spec,
-                                               .plan = &plan,
-                                               .program = &program,
-                                               .logs = &logs,
-                                               .inherited = &inherited,
-                                               .sysroot = sysroot ? sysroot : "",
-                                               .cgroup = &cgroup,
-                                               .ignored_signals = ignored});
+        exit_code = hold_gpus(&lease, &plan, &config);
+    if (!exit_code)
+        exit_code = start(&config);
+    lease_close(&lease);
     cgroup_close(&cgroup);
     logs_finish(&logs);
     program_finish(&program);
