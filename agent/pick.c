@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pick.h"
 
+#define ALL_SETS_MAX 10 /* of so many, all sets are tried */
+
 static unsigned count(uint64_t set)
 {
     return (unsigned)__builtin_popcountll(set);
@@ -46,21 +48,33 @@ static uint64_t grow(const struct distances *d, uint64_t free, unsigned k, unsig
     return chosen;
 }
 
+/* The best set so far. */
+struct best {
+    uint64_t set;
+    unsigned near, far;
+};
+
+static void consider(struct best *best, const struct distances *d, uint64_t free, uint64_t set)
+{
+    unsigned near = sum_pairs(d, set, set), far = sum_pairs(d, set, free & ~set);
+    bool better = !best->set || near < best->near ||
+                  (near == best->near && (far > best->far || (far == best->far && set < best->set)));
+    if (better)
+        *best = (struct best){set, near, far};
+}
+
 uint64_t pick(const struct distances *d, uint64_t free, unsigned k)
 {
-    uint64_t best = 0;
-    unsigned best_near = 0, best_far = 0;
+    struct best best = {0};
     if (k == 0 || count(free) < k)
         return 0;
-    for (uint64_t left = free; left; left &= left - 1) {
-        uint64_t chosen = grow(d, free, k, (unsigned)__builtin_ctzll(left));
-        unsigned near = sum_pairs(d, chosen, chosen);
-        unsigned far = sum_pairs(d, chosen, free & ~chosen);
-        if (best && (near > best_near || (near == best_near && far <= best_far)))
-            continue;
-        best = chosen;
-        best_near = near;
-        best_far = far;
+    if (count(free) <= ALL_SETS_MAX) {
+        for (uint64_t set = free; set; set = (set - 1) & free)
+            if (count(set) == k)
+                consider(&best, d, free, set);
+        return best.set;
     }
-    return best;
+    for (uint64_t left = free; left; left &= left - 1)
+        consider(&best, d, free, grow(d, free, k, (unsigned)__builtin_ctzll(left)));
+    return best.set;
 }

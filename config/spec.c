@@ -75,9 +75,6 @@ int spec_check(struct job_spec *spec, struct err *err)
                            "workers that share a GPU see only that one; leave out either");
         spec->gpu_visibility = GPU_VISIBILITY_RANK;
     }
-    if (spec->gpus_mode == GPUS_VISIBLE && (spec->wait_ms || spec->force))
-        return err_set(err, -EINVAL, "--%s is for the GPUs of --gpus=N|auto|all|LIST: give it, too",
-                       spec->wait_ms ? "wait" : "force");
     if (spec->gpus_mode == GPUS_AUTO && spec->nproc_mode != NPROC_NUMBER &&
         spec->nproc_mode != NPROC_CPU)
         return err_set(err, -EINVAL,
