@@ -12,6 +12,7 @@
 
 /* The kernel tells of a close just before it gives up the locks: we look at once, and again until it must have. */
 #define AGAIN_FIRST_US 100
+#define TOGETHER_NS 200000 /* in which a process that ends closes all of its files */
 #define AGAIN_LAST_US 15000
 #define BLIND_US 1000000
 
@@ -90,6 +91,7 @@ int lease_wait(struct lease_wait *w, bool *ret_process)
     if (n > 0 && read(w->signals, &info, sizeof info) == (ssize_t)sizeof info)
         return (int)info.ssi_signo;
     if (n > 0 && p[1].revents) {
+        nanosleep(&(struct timespec){.tv_nsec = TOGETHER_NS}, NULL);
         drain(w->files);
         w->again_us = AGAIN_FIRST_US;
     } else if (n == 0 && w->again_us) {
