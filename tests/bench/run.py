@@ -20,6 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import lease
 import measure
 from measure import Failed, Job, helper, interleave, run, stopwatch
 
@@ -277,6 +278,10 @@ class Bench:
         if "torchrun" in taken:
             self.results.add("restart", name, "ms", taken["launch"], "torchrun", taken["torchrun"])
 
+    def lease(self):
+        """A lease on GPUs: its cost, and how soon the next job has them."""
+        lease.run(self)
+
 
 class Fifos:
     """Named pipes in a directory of their own."""
@@ -311,7 +316,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "lease")
 
 
 # ---- what a start pays for ----
