@@ -4,7 +4,7 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
-# make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
+# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
 # make install clean deps
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
@@ -280,6 +280,7 @@ bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 N ?= 200
 torture: $(B)/launch
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

@@ -166,7 +166,8 @@ static void add_gpus(struct environ *e, const struct environ_job *job, uint32_t 
         char all[GPU_MAX * GPU_NAME_BYTES];
         size_t used = 0;
         for (unsigned i = 0; i < set->n; i++)
-            used += (size_t)snprintf(all + used, sizeof all - used, i ? ",%s" : "%s", set->entry[i]);
+            used +=
+                (size_t)snprintf(all + used, sizeof all - used, i ? ",%s" : "%s", set->entry[i]);
         replace(e, variable, all);
     } else {
         replace(e, variable,

@@ -19,7 +19,7 @@ struct environ_job {
     uint32_t restart_count;
     uint16_t master_port;
     uint16_t ras_port; /* for NCCL's RAS, unless the user has chosen one; 0: none */
-    unsigned cpus; /* that the job may use */
+    unsigned cpus;     /* that the job may use */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
     const char *error_file;      /* of this rank; NULL: none */

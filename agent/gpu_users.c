@@ -73,7 +73,8 @@ static int take_line(struct gpu_users *users, const char *line, unsigned gpus)
     if (sscanf(line, "use %9u %9u %19llu", &index, &pid, &bytes) != 3)
         return -ENODEV;
     if (index < gpus && users->n < GPU_USERS_MAX)
-        users->user[users->n++] = (struct gpu_user){.gpu = index, .pid = (pid_t)pid, .bytes = bytes};
+        users->user[users->n++] =
+            (struct gpu_user){.gpu = index, .pid = (pid_t)pid, .bytes = bytes};
     return 0;
 }
 
@@ -119,7 +120,8 @@ int gpu_users_read(struct gpu_users *users, const char *sysroot, const struct gp
     rc = read_list(users, fd, list->n);
     kill(pid, SIGKILL); /* our child, and not reaped */
     close_fd(&pidfd);
-    if (rc != -ETIMEDOUT) /* one that hangs in the driver might never go; init or the guard reaps it */
+    if (rc !=
+        -ETIMEDOUT) /* one that hangs in the driver might never go; init or the guard reaps it */
         waitpid(pid, NULL, 0);
     if (rc < 0)
         users->n = 0;

@@ -108,8 +108,7 @@ bool holder_next(int fd, unsigned *page, struct holder *ret)
     struct stat st;
     off_t end = fstat(fd, &st) == 0 ? st.st_size : 0;
     for (; *page < HOLDER_PAGES && (off_t)*page * PAGE_BYTES < end; ++*page) {
-        if (lock(fd, F_OFD_GETLK, F_WRLCK, PAGE_LOCK(*page), &found) < 0 ||
-            found.l_type == F_UNLCK)
+        if (lock(fd, F_OFD_GETLK, F_WRLCK, PAGE_LOCK(*page), &found) < 0 || found.l_type == F_UNLCK)
             continue;
         ssize_t n = pread(fd, text, PAGE_BYTES, (off_t)*page * PAGE_BYTES);
         text[n > 0 ? n : 0] = '\0';

@@ -19,12 +19,13 @@ struct holder {
     char run[64]; /* run id */
     char program[64];
     unsigned uid;
-    pid_t pid; /* as its own PID namespace counts */
+    pid_t pid;       /* as its own PID namespace counts */
     int64_t started; /* seconds since 1970 */
     /* Of one that waits: */
     uint64_t ticket; /* lower ones go first */
     unsigned wants;  /* how many */
-    char units[HOLDER_UNITS_BYTES]; /* of which: names with commas between; also all that a holder has */
+    char units
+        [HOLDER_UNITS_BYTES]; /* of which: names with commas between; also all that a holder has */
 };
 
 enum holder_state { HOLDER_FREE, HOLDER_SHARED, HOLDER_EXCLUSIVE };

@@ -69,9 +69,8 @@ static void unit_name(const struct units *u, unsigned unit, const struct gpu_lis
         snprintf(ret, bytes, "%s", u->name[unit] + strlen("launch-"));
 }
 
-static void print_unit(FILE *out, const struct units *u, unsigned unit,
-                       const struct gpu_list *gpus, const struct gpu_users *users,
-                       const char *before)
+static void print_unit(FILE *out, const struct units *u, unsigned unit, const struct gpu_list *gpus,
+                       const struct gpu_users *users, const char *before)
 {
     char name[UNITS_NAME_BYTES], text[HOLDINGS_WHO_BYTES];
     struct holder who;

@@ -40,8 +40,7 @@ struct taking {
 
 static struct holder describe(const struct job_spec *spec)
 {
-    struct holder me = {
-        .uid = geteuid(), .pid = getpid(), .started = (int64_t)time(NULL)};
+    struct holder me = {.uid = geteuid(), .pid = getpid(), .started = (int64_t)time(NULL)};
     snprintf(me.run, sizeof me.run, "%s", spec->run_id);
     snprintf(me.program, sizeof me.program, "%s", spec->argv[0]);
     return me;
@@ -231,9 +230,10 @@ static int begin(struct taking *t, struct err *err)
         if (t->units.of_set[i] >= 0)
             t->ask.among |= PICK_BIT(t->units.of_set[i]);
         else if (t->spec->gpus_mode == GPUS_LIST || t->plan->gpus_wanted == set->n)
-            return err_set(err, -EINVAL,
-                           "--gpus: which GPU %s is can't be told; give its index, or the whole name",
-                           set->entry[i]);
+            return err_set(
+                err, -EINVAL,
+                "--gpus: which GPU %s is can't be told; give its index, or the whole name",
+                set->entry[i]);
     }
     return 0;
 }

@@ -17,8 +17,8 @@
 enum { LEASE_WAIT_LOOK = 0, LEASE_WAIT_OVER = -1 };
 
 struct lease_wait {
-    int files;   /* owned: inotify of the directory */
-    int signals; /* owned */
+    int files;                  /* owned: inotify of the directory */
+    int signals;                /* owned */
     int pidfd[LEASE_WAIT_PIDS]; /* owned */
     unsigned pids;
     bool blind; /* a process that we can't watch: look once a second */

@@ -46,8 +46,7 @@ void near_read(struct distances *d, const char *sysroot, const struct gpu_list *
         d->at[i][i] = NEAR_SELF;
         for (unsigned j = 0; j < i; j++) {
             const char *b = read_path(sysroot, list->gpu[j].pci, buf_b);
-            d->at[i][j] = d->at[j][i] =
-                (uint8_t)between(&list->gpu[i], &list->gpu[j], a, b);
+            d->at[i][j] = d->at[j][i] = (uint8_t)between(&list->gpu[i], &list->gpu[j], a, b);
         }
     }
 }

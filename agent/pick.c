@@ -57,8 +57,9 @@ struct best {
 static void consider(struct best *best, const struct distances *d, uint64_t free, uint64_t set)
 {
     unsigned near = sum_pairs(d, set, set), far = sum_pairs(d, set, free & ~set);
-    bool better = !best->set || near < best->near ||
-                  (near == best->near && (far > best->far || (far == best->far && set < best->set)));
+    bool better =
+        !best->set || near < best->near ||
+        (near == best->near && (far > best->far || (far == best->far && set < best->set)));
     if (better)
         *best = (struct best){set, near, far};
 }

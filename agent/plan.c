@@ -87,7 +87,8 @@ static int narrow_to_list(struct plan *plan, const char *list, const char *varia
     if (rc < 0)
         return rc;
     if (named.stopped_at[0])
-        return err_set(err, -EINVAL, "--gpus: there is no GPU %s here; this server has %u (0 to %u)",
+        return err_set(err, -EINVAL,
+                       "--gpus: there is no GPU %s here; this server has %u (0 to %u)",
                        named.stopped_at, plan->gpus.n, plan->gpus.n - 1);
     for (unsigned i = 0; i < named.n; i++) {
         int at = find_entry(set, &named, i);

@@ -13,7 +13,7 @@ struct plan {
     struct gpu_list gpus;
     struct gpu_set gpu_set; /* the job's GPUs; until they are leased, those it may have */
     unsigned gpus_wanted;   /* with --gpus: how many of the set shall be leased; 0: no lease */
-    char warning[256]; /* one line for the user; empty: none */
+    char warning[256];      /* one line for the user; empty: none */
 };
 
 /* Its GPUs were leased: those of the set whose bit is set. */

@@ -12,12 +12,12 @@
 
 struct units {
     struct lockdir dir;
-    unsigned n;                             /* GPUs first, by their place in the list */
+    unsigned n;                           /* GPUs first, by their place in the list */
     char name[GPU_MAX][UNITS_NAME_BYTES]; /* of the lock file */
-    int fd[GPU_MAX];                        /* owned; -1: not open */
-    int parent[GPU_MAX];                    /* the GPU that a MIG instance is part of; -1: none, or not known */
-    int queue;                              /* owned; -1: not open */
-    int of_set[GPU_MAX];                    /* unit of an entry of the set; -1: can't be told */
+    int fd[GPU_MAX];                      /* owned; -1: not open */
+    int parent[GPU_MAX]; /* the GPU that a MIG instance is part of; -1: none, or not known */
+    int queue;           /* owned; -1: not open */
+    int of_set[GPU_MAX]; /* unit of an entry of the set; -1: can't be told */
 };
 
 /* Opens the directory and names the units: the GPUs of the list and what else is in the set, which may be NULL. Opens no

@@ -100,10 +100,11 @@ int gpus_parse(const struct field *field, const char *text, void *into, struct e
     struct list list = {.text = ""};
     char shown[FIELD_QUOTE_BYTES];
     if (!parse(&found, text, &list))
-        return err_set(err, -EINVAL,
-                       "must be how many (1 to %d), 'auto', 'all', or which, such as 4-7, 0,2, 3-3 or "
-                       "GPU-8f2a...,MIG-..., not '%s'",
-                       SPEC_GPUS_MAX, field_quote(text, strlen(text), shown));
+        return err_set(
+            err, -EINVAL,
+            "must be how many (1 to %d), 'auto', 'all', or which, such as 4-7, 0,2, 3-3 or "
+            "GPU-8f2a...,MIG-..., not '%s'",
+            SPEC_GPUS_MAX, field_quote(text, strlen(text), shown));
     char *copy = found.gpus_mode == GPUS_LIST ? strdup(list.text) : NULL;
     if (found.gpus_mode == GPUS_LIST && !copy)
         return err_set(err, -ENOMEM, "out of memory");

@@ -69,7 +69,7 @@ enum cgroup_mode {
     CGROUP_MODES_N
 };
 
-#define SPEC_GPUS_MAX 64   /* GPUs of a server */
+#define SPEC_GPUS_MAX 64 /* GPUs of a server */
 #define SPEC_WAIT_FOR_EVER UINT64_MAX
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 

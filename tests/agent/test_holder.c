@@ -104,8 +104,13 @@ TEST(there_are_64_pages_and_then_no_more)
 TEST(nonsense_on_a_page_is_read_without_harm)
 {
     static const char *const TEXTS[] = {
-        "", "run", "run ", "\n\n\n", "run \033[31mred\033[0m\npid -1\nuid 99999999999999999999\nwants 65\n",
-        "run a\nrun b\npid 1x\nticket 18446744073709551615\nstarted -5\n", "units ,,,,,\nwants 4294967297\n"};
+        "",
+        "run",
+        "run ",
+        "\n\n\n",
+        "run \033[31mred\033[0m\npid -1\nuid 99999999999999999999\nwants 65\n",
+        "run a\nrun b\npid 1x\nticket 18446744073709551615\nstarted -5\n",
+        "units ,,,,,\nwants 4294967297\n"};
     int a = open_file(), b = open_file();
     struct holder one = person("x"), seen;
     CHECK_INT(holder_sign(a, &one), ==, 0);

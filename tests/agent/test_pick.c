@@ -10,8 +10,8 @@ static void machine(unsigned n, unsigned sw, unsigned root)
     near.n = n;
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < n; j++)
-            near.at[i][j] = i == j           ? NEAR_SELF
-                            : i / sw == j / sw ? NEAR_SWITCH
+            near.at[i][j] = i == j                 ? NEAR_SELF
+                            : i / sw == j / sw     ? NEAR_SWITCH
                             : i / root == j / root ? NEAR_ROOT
                                                    : NEAR_SYSTEM;
 }
@@ -71,7 +71,8 @@ TEST(a_large_server_is_divided_by_switches_too)
 /* All machines of 8 GPUs, all free sets, all sizes: what is picked is as near as anything could be. */
 TEST(no_other_set_is_nearer)
 {
-    static const unsigned SHAPES[][2] = {{8, 8}, {4, 8}, {2, 8}, {2, 4}, {4, 4}, {1, 4}, {1, 2}, {3, 6}};
+    static const unsigned SHAPES[][2] = {{8, 8}, {4, 8}, {2, 8}, {2, 4},
+                                         {4, 4}, {1, 4}, {1, 2}, {3, 6}};
     for (size_t s = 0; s < sizeof SHAPES / sizeof SHAPES[0]; s++) {
         machine(8, SHAPES[s][0], SHAPES[s][1]);
         for (uint64_t free = 1; free < 256; free++) {

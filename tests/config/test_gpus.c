@@ -45,9 +45,10 @@ TEST(a_number_is_how_many_and_a_list_is_which)
 TEST(what_is_no_choice_of_gpus_is_refused_and_changes_nothing)
 {
     static const char *const BAD[] = {
-        "",    "0",    "00",   "65",   "-1",    "1.5",      "Auto", "ALL",    "none", " 2",
-        "2 ",  "0,",   ",0",   "0,,1", "7-4",   "0-64",     "64-64", "1-2-3",  "-3",   "3-",
-        "GPU", "GPU-", "GPU-z", "0;1", "MIG-",  "0,auto",   "99999999999999999999", "0x1", "GPU-a b", "1\n"};
+        "",    "0",       "00",  "65",   "-1",    "1.5", "Auto", "ALL",    "none",
+        " 2",  "2 ",      "0,",  ",0",   "0,,1",  "7-4", "0-64", "64-64",  "1-2-3",
+        "-3",  "3-",      "GPU", "GPU-", "GPU-z", "0;1", "MIG-", "0,auto", "99999999999999999999",
+        "0x1", "GPU-a b", "1\n"};
     CHECK_INT(spec_init(&spec), ==, 0);
     takes("1-2", GPUS_LIST, 0, "1,2");
     for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
