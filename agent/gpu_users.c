@@ -106,9 +106,9 @@ static int read_list(struct gpu_users *users, int fd, unsigned gpus)
 int gpu_users_read(struct gpu_users *users, const char *sysroot, const struct gpu_list *list)
 {
     const char *pci[GPU_MAX];
-    int pidfd;
-    pid_t pid;
     AUTO_FD fd = -1;
+    AUTO_FD pidfd = -1;
+    pid_t pid = 0;
     users->n = 0;
     if (list->vendor != GPU_NVIDIA || gpu_users_none(sysroot))
         return 0;
@@ -118,8 +118,7 @@ int gpu_users_read(struct gpu_users *users, const char *sysroot, const struct gp
     if (rc < 0)
         return rc;
     rc = read_list(users, fd, list->n);
-    kill(pid, SIGKILL); /* our child, and not reaped */
-    close_fd(&pidfd);
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     if (rc !=
         -ETIMEDOUT) /* one that hangs in the driver might never go; init or the guard reaps it */
         waitpid(pid, NULL, 0);
