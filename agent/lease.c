@@ -375,6 +375,7 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
     struct err err;
     struct holder me = describe(spec);
     bool warned = false;
+    uint64_t began = clock_now_ns();
     unsigned n = plan->world_size < set->n ? plan->world_size : set->n;
     lease->n = 0;
     int rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, set, &err);
@@ -399,6 +400,8 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
     if (rc < 0)
         log_debug("no hold on the GPUs: %s", err.text);
     units_close(&u);
+    log_debug("lease: %u shared after %.3f ms", lease->n,
+              (double)(clock_now_ns() - began) / NS_PER_MS);
 }
 
 void lease_close(struct lease *lease)
