@@ -6,7 +6,7 @@
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
+# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -307,6 +307,7 @@ example: $(B)/launch
 N ?= 200
 torture: $(B)/launch
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

@@ -113,13 +113,15 @@ static void tell_refusal(struct attempt *a, const struct environ_job *job)
 
 int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
 {
-    *a = (struct attempt){.port_fd = -1};
+    *a = (struct attempt){.port_fd = -1, .ras_fd = -1};
     const struct job_spec *spec = c->job.spec;
     AUTO_FD null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null_fd < 0)
         return err_set_errno(err, -errno, "/dev/null");
     logs_begin(c->logs, c->job.restart_count);
     int rc = port_reserve(spec->master_addr, spec->master_port, &a->port_fd, &a->port, err);
+    if (rc == 0 && c->job.gpu_set->n) /* NCCL's own choice is the same one for all jobs */
+        rc = port_reserve("127.0.0.1", 0, &a->ras_fd, &c->job.ras_port, err);
     if (rc == 0) {
         c->job.master_port = a->port;
         rc = open_board(a, c, err);
@@ -157,4 +159,5 @@ void attempt_finish(struct attempt *a)
     spawn_group_destroy(a->group);
     a->group = NULL;
     close_fd(&a->port_fd);
+    close_fd(&a->ras_fd);
 }

@@ -19,6 +19,7 @@ struct attempt {
     struct spawn_group *group;     /* owned */
     int port_fd;                   /* owned: keeps MASTER_PORT ours */
     uint16_t port;
+    int ras_fd; /* owned: of NCCL's RAS, likewise; -1: no GPU */
 };
 
 struct attempt_config {

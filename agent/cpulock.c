@@ -7,10 +7,10 @@
 
 #define NAME "launch-cpus.lock"
 
-int cpulock_open(const char *sysroot, int *ret_fd, struct err *err)
+int cpulock_open(const char *chosen, const char *sysroot, int *ret_fd, struct err *err)
 {
     struct lockdir dir;
-    int rc = lockdir_open(&dir, NULL, sysroot, err);
+    int rc = lockdir_open(&dir, chosen, sysroot, err);
     if (rc == 0)
         rc = lockdir_file(&dir, NAME, ret_fd, err);
     lockdir_close(&dir);

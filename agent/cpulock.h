@@ -7,8 +7,8 @@
 #include "../proto/err.h"
 #include "bitset.h"
 
-/* Opens the file in the directory of locks (lockdir.h). *ret_fd: owned by the caller, close-on-exec. Errors of lockdir.h. */
-MUST_CHECK int cpulock_open(const char *sysroot, int *ret_fd, struct err *err);
+/* Opens the file in the directory of locks (lockdir.h; chosen: --lease-dir or NULL). *ret_fd: owned by the caller, close-on-exec. Errors of lockdir.h. */
+MUST_CHECK int cpulock_open(const char *chosen, const char *sysroot, int *ret_fd, struct err *err);
 
 /* Which of these others have locked. */
 void cpulock_taken(int fd, const struct bitset *among, struct bitset *ret);

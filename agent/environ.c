@@ -29,10 +29,16 @@ static bool is_decided(const char *entry)
     return false;
 }
 
-/* An outer --share-gpus made it; ours would be taken for the user's own and be the same for all ranks. */
-static bool is_outer_host(const char *entry)
+static bool begins(const char *entry, const char *with)
 {
-    return strncmp(entry, "NCCL_HOSTID=launch-", strlen("NCCL_HOSTID=launch-")) == 0;
+    return strncmp(entry, with, strlen(with)) == 0;
+}
+
+/* An outer job made it; ours would be taken for the user's own and be the same for all ranks, or for both jobs. */
+static bool is_outer(const char *entry, bool inside)
+{
+    return begins(entry, "NCCL_HOSTID=launch-") ||
+           (inside && begins(entry, ENV_NCCL_RAS "=127.0.0.1:"));
 }
 
 int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err)
@@ -49,8 +55,11 @@ int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct e
         environ_finish(e);
         return err_set_errno(err, -ENOMEM, "environment");
     }
+    bool inside = false; /* another job */
     for (size_t i = 0; i < variables; i++)
-        if (!is_decided(inherited[i]) && !is_outer_host(inherited[i]))
+        inside |= is_name(inherited[i], ENV_BOARD_FD);
+    for (size_t i = 0; i < variables; i++)
+        if (!is_decided(inherited[i]) && !is_outer(inherited[i], inside))
             e->base[e->base_n++] = inherited[i];
     return 0;
 }
@@ -127,10 +136,20 @@ int environ_device(const struct environ_job *job, uint32_t rank)
 static void add_gpus(struct environ *e, const struct environ_job *job, uint32_t rank)
 {
     const struct gpu_set *set = job->gpu_set;
-    if (set->n == 0 || !sees_own_gpu_only(job))
+    const char *variable = gpu_visible_variable(job->gpus->vendor);
+    if (set->n == 0 || (!sees_own_gpu_only(job) && !set->chosen))
         return; /* as inherited: every worker sees the job's GPUs and picks by LOCAL_RANK */
-    const char *entry = rank < set->n || job->spec->share_gpus ? set->entry[rank % set->n] : "";
-    replace(e, gpu_visible_variable(job->gpus->vendor), entry);
+    if (!sees_own_gpu_only(job)) {
+        char all[GPU_MAX * GPU_NAME_BYTES];
+        size_t used = 0;
+        for (unsigned i = 0; i < set->n; i++)
+            used +=
+                (size_t)snprintf(all + used, sizeof all - used, i ? ",%s" : "%s", set->entry[i]);
+        replace(e, variable, all);
+    } else {
+        replace(e, variable,
+                rank < set->n || job->spec->share_gpus ? set->entry[rank % set->n] : "");
+    }
     /* Indices of ours are in PCI order; a user's own list keeps the user's meaning. */
     if (!set->given && job->gpus->vendor == GPU_NVIDIA)
         replace(e, ENV_CUDA_ORDER, "PCI_BUS_ID");
@@ -197,6 +216,8 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     add(e, ENV_SLOT, "%u", rank);
     add(e, ENV_GENERATION, "%u", job->generation);
     add_gpus(e, job, rank);
+    if (job->ras_port && !inherited_value(e, ENV_NCCL_RAS))
+        add(e, ENV_NCCL_RAS, "127.0.0.1:%u", job->ras_port);
     if (job->spec->share_gpus)
         add_shared_gpu(e, job, rank);
     if (job->notify)

@@ -22,6 +22,7 @@ struct environ_job {
     uint16_t master_port;
     unsigned cpus;                     /* that the job may use */
     const struct placement *placement; /* NULL: workers go where they like */
+    uint16_t ras_port;                 /* for NCCL's RAS, unless the user has chosen one; 0: none */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
     const char *error_file;      /* of this rank; NULL: none */

@@ -296,7 +296,7 @@ static void enter_done(struct job *job)
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
-    job->attempt.port_fd = -1;
+    job->attempt.port_fd = job->attempt.ras_fd = -1;
     job->state_since_ns = job->since_ns = clock_now_ns();
     cgroup_create(config->cgroup);
     oom_open(&job->oom, config->sysroot, config->cgroup);

@@ -45,12 +45,12 @@ static struct bitset cpus_of_all(const struct placement *p)
 /* Around what other jobs have locked; another one may be as fast as we are. Without locks the job is placed as if it were
  * alone. */
 static int place_exclusive(struct placement *p, const struct place_question *alone,
-                           const char *sysroot, struct err *err)
+                           const char *lock_dir, const char *sysroot, struct err *err)
 {
     struct err why;
     struct bitset taken;
     struct place_question question = *alone;
-    bool locks = cpulock_open(sysroot, &p->lock, &why) == 0;
+    bool locks = cpulock_open(lock_dir, sysroot, &p->lock, &why) == 0;
     question.taken = locks ? &taken : NULL;
     for (int i = 0; i < TRIES; i++) {
         if (locks)
@@ -90,7 +90,7 @@ static int place(struct placement *p, const struct job_spec *spec, const struct 
     if (!p->places)
         return err_set_errno(err, -ENOMEM, "places of %u ranks", p->n);
     if (p->affinity == AFFINITY_EXCLUSIVE)
-        return place_exclusive(p, &question, sysroot, err);
+        return place_exclusive(p, &question, spec->lease_dir, sysroot, err);
     return place_ranks(p->places, &question, p->note, err);
 }
 

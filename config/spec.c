@@ -41,6 +41,8 @@ void spec_finish(struct job_spec *spec)
     free(spec->run_id);
     free(spec->name);
     free(spec->role);
+    free(spec->gpus_list);
+    free(spec->lease_dir);
     free(spec->log_dir);
     free(spec->stdout_filters);
     free(spec->stderr_filters);
@@ -114,6 +116,12 @@ int spec_check(struct job_spec *spec, struct err *err)
         if (r < 0)
             return r;
     }
+    if (spec->gpus_mode == GPUS_AUTO && spec->nproc_mode != NPROC_NUMBER &&
+        spec->nproc_mode != NPROC_CPU)
+        return err_set(
+            err, -EINVAL,
+            "--gpus=auto is one GPU for each worker, and --nproc-per-node one worker for "
+            "each GPU: give a number to either, or --gpus=all");
     /* A list of the user's own is the whole truth, unless there are two. */
     if (given(spec, "restart-on") && !given(spec, "no-restart-on")) {
         spec->no_restart_on = (struct codeset){0};

@@ -29,6 +29,23 @@ enum gpu_visibility {
     GPU_VISIBILITIES_N
 };
 
+/* --gpus */
+enum gpus_mode {
+    GPUS_VISIBLE, /* not given: those that CUDA_VISIBLE_DEVICES leaves, with no lease on them */
+    GPUS_COUNT,   /* gpus_n of them, which ones does not matter */
+    GPUS_AUTO,    /* one for each worker */
+    GPUS_ALL,
+    GPUS_LIST, /* those in gpus_list */
+    GPUS_MODES_N
+};
+
+/* --gpu-ids */
+enum gpu_ids {
+    GPU_IDS_INDEX, /* in the user's own notation, else by index */
+    GPU_IDS_UUID,
+    GPU_IDS_N
+};
+
 /* --exit-code */
 enum exit_code_style {
     EXIT_STYLE_WORKER,   /* the first failing worker's own code, 128+n for a signal */
@@ -73,6 +90,8 @@ enum mem_policy {
     MEM_POLICIES_N
 };
 
+#define SPEC_GPUS_MAX 64 /* GPUs of a server */
+#define SPEC_WAIT_FOR_EVER UINT64_MAX
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 /* Where a value came from. One further down goes before those above. */
@@ -111,6 +130,11 @@ struct job_spec {
     enum affinity affinity;
     enum mem_policy mem_policy;
     bool report_placement;
+    enum gpus_mode gpus_mode;
+    uint32_t gpus_n; /* 1 .. SPEC_GPUS_MAX; only with GPUS_COUNT */
+    enum gpu_ids gpu_ids;
+    uint64_t wait_ms; /* for GPUs that others have; 0: not at all; SPEC_WAIT_FOR_EVER */
+    bool force;       /* GPUs that programs without a lease use are taken, too */
     enum exit_code_style exit_code;
     enum cgroup_mode cgroup;
     uint16_t master_port;          /* 0: any free one, fresh for every attempt */
@@ -126,6 +150,8 @@ struct job_spec {
     char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */
     char *name;           /* owned; as run_id; NULL: none */
     char *role;           /* owned; 1 to 63 printable ASCII characters */
+    char *gpus_list;      /* owned; "0,1,GPU-..."; only with GPUS_LIST */
+    char *lease_dir;      /* owned; as given; NULL: the server's */
     char *log_dir;        /* owned; as given; NULL: none */
     char *stdout_filters; /* owned; as given; NULL: none */
     char *stderr_filters; /* owned; likewise */

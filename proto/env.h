@@ -44,6 +44,7 @@
 #define ENV_CUDA_ORDER "CUDA_DEVICE_ORDER"
 #define ENV_HIP_VISIBLE "HIP_VISIBLE_DEVICES"
 #define ENV_NCCL_IFNAME "NCCL_SOCKET_IFNAME"
+#define ENV_NCCL_RAS "NCCL_RAS_ADDR"
 
 /* What the agent decides for every worker: an outer job's value never reaches one, and a job file can't set it. */
 #define ENV_DECIDED                                                                                \

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "control.h"
+#include "gpus.h"
 #include "help.h"
 #include "topo.h"
 
@@ -23,6 +24,7 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
+    {"gpus", "[--json]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -8,6 +8,7 @@
 #include "../detach.h"
 #include "../guard.h"
 #include "../job.h"
+#include "../lease.h"
 #include "../log.h"
 #include "../opts.h"
 #include "../placement.h"
@@ -47,23 +48,69 @@ static enum program_how how_to_run(const struct job_spec *spec)
                              : PROGRAM_DETECT;
 }
 
-/* All that can be found wrong is found here, before anything is started. */
-static int prepare(struct job_spec *spec, struct plan *plan, struct placement *placement,
-                   struct program *program, struct logs *logs, const char *sysroot, struct err *err)
+/* What a job is made of. */
+struct parts {
+    const char *sysroot;
+    struct plan plan;
+    struct program program;
+    struct lease lease;
+    struct placement placement;
+    struct logs logs;
+    struct cgroup cgroup;
+    struct spawn_inherited inherited;
+    unsigned ignored_signals;
+};
+
+/* What is wrong with the command line and the program. */
+static int look(struct parts *parts, struct job_spec *spec, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
-    if (plan_make(plan, spec, err) < 0)
+    if (plan_make(&parts->plan, spec, err) < 0)
         return exit_code;
+    struct program *program = &parts->program;
     if (program_resolve(program, spec->argv, how_to_run(spec), &exit_code, err) < 0) {
         if (exit_code == EXIT_CODE_NOT_FOUND)
             suggest_program(spec->argv[0], err);
         return exit_code;
     }
-    if (name_run(spec, err) < 0 || program_expand(program, plan->world_size, err) < 0)
+    if (name_run(spec, err) < 0 || program_expand(program, parts->plan.world_size, err) < 0)
         return EXIT_CODE_OURS;
-    if (placement_make(placement, spec, plan, sysroot, err) < 0)
+    return EXIT_CODE_OK;
+}
+
+/* For this job alone, shared, or none. Tells what went wrong itself. */
+static int hold_gpus(struct parts *parts, const struct job_spec *spec)
+{
+    if (parts->plan.gpus_wanted)
+        return lease_take(&parts->lease, spec, &parts->plan, parts->sysroot);
+    if (parts->plan.gpu_set.n)
+        lease_share(&parts->lease, spec, &parts->plan, parts->sysroot);
+    return EXIT_CODE_OK;
+}
+
+/* What depends on the GPUs that the job got, and what leaves traces. */
+static int settle(struct parts *parts, const struct job_spec *spec, struct err *err)
+{
+    if (placement_make(&parts->placement, spec, &parts->plan, parts->sysroot, err) < 0 ||
+        logs_prepare(&parts->logs, spec, parts->plan.world_size, err) < 0)
         return EXIT_CODE_USAGE;
-    return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
+    return EXIT_CODE_OK;
+}
+
+/* All that can be found wrong is found and told here, before anything is started. */
+static int prepare(struct parts *parts, struct job_spec *spec)
+{
+    struct err err;
+    int exit_code = look(parts, spec, &err);
+    if (!exit_code) {
+        exit_code = hold_gpus(parts, spec);
+        if (exit_code)
+            return exit_code;
+        exit_code = settle(parts, spec, &err);
+    }
+    if (exit_code)
+        log_error("%s", err.text);
+    return exit_code;
 }
 
 static int start(struct job_config *config)
@@ -133,36 +180,28 @@ static int show(const struct job_spec *spec, enum opts_action action)
 
 static int run(struct job_spec *spec)
 {
-    struct plan plan;
-    struct placement placement = {.lock = -1};
-    struct program program = {0};
-    struct logs logs = {0};
-    struct spawn_inherited inherited;
-    struct cgroup cgroup;
-    struct err err;
-    cgroup_none(&cgroup);
-    spawn_inherited_read(&inherited);
-    unsigned ignored = signals_ignored();
     const char *sysroot = getenv(ENV_SYSROOT);
-    sysroot = sysroot ? sysroot : "";
-    int exit_code = prepare(spec, &plan, &placement, &program, &logs, sysroot, &err);
-    if (exit_code)
-        log_error("%s", err.text);
-    else
+    struct parts parts = {.sysroot = sysroot ? sysroot : "", .placement = {.lock = -1}};
+    cgroup_none(&parts.cgroup);
+    spawn_inherited_read(&parts.inherited);
+    parts.ignored_signals = signals_ignored();
+    int exit_code = prepare(&parts, spec);
+    if (!exit_code)
         exit_code = start(&(struct job_config){.spec = spec,
-                                               .plan = &plan,
-                                               .placement = &placement,
-                                               .program = &program,
-                                               .logs = &logs,
-                                               .inherited = &inherited,
-                                               .sysroot = sysroot,
-                                               .cgroup = &cgroup,
+                                               .plan = &parts.plan,
+                                               .placement = &parts.placement,
+                                               .program = &parts.program,
+                                               .logs = &parts.logs,
+                                               .inherited = &parts.inherited,
+                                               .sysroot = parts.sysroot,
+                                               .cgroup = &parts.cgroup,
                                                .started_fd = -1,
-                                               .ignored_signals = ignored});
-    cgroup_close(&cgroup);
-    logs_finish(&logs);
-    program_finish(&program);
-    placement_finish(&placement);
+                                               .ignored_signals = parts.ignored_signals});
+    cgroup_close(&parts.cgroup);
+    logs_finish(&parts.logs);
+    placement_finish(&parts.placement);
+    lease_close(&parts.lease);
+    program_finish(&parts.program);
     return exit_code;
 }
 

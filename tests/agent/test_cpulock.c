@@ -9,7 +9,7 @@ static int opened(void)
 {
     int fd = -1;
     struct err err;
-    if (cpulock_open(test_dir(), &fd, &err) < 0)
+    if (cpulock_open(NULL, test_dir(), &fd, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
     CHECK_INT(fcntl(fd, F_GETFD), ==, FD_CLOEXEC);
     return fd;

@@ -267,3 +267,37 @@ TEST(a_rank_with_a_place_has_threads_for_its_cores_unless_the_user_said_how_many
     CHECK_STR(value(environment(&e, none, 1), ENV_OMP), "8");
     environ_finish(&e);
 }
+
+TEST(leased_gpus_are_named_to_all_workers)
+{
+    struct environ e;
+    char *inherited[] = {"CUDA_VISIBLE_DEVICES=9,8,7", "CUDA_DEVICE_ORDER=FASTEST_FIRST", NULL};
+    setup(2, 3);
+    gpu_set.chosen = true;
+    char *const *env = environment(&e, inherited, 1);
+    CHECK_STR(value(env, "CUDA_VISIBLE_DEVICES"), "0,1,2");
+    CHECK_STR(value(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+    CHECK_STR(value(env, "LOCAL_RANK"), "1");
+    environ_finish(&e);
+    gpu_set.given = true; /* the user's own numbers keep the user's meaning */
+    env = environment(&e, inherited, 1);
+    CHECK_STR(value(env, "CUDA_DEVICE_ORDER"), "FASTEST_FIRST");
+    environ_finish(&e);
+}
+
+TEST(nccls_ras_has_a_port_of_the_job_unless_the_user_chose_one)
+{
+    struct environ e;
+    char *none[] = {NULL}, *own[] = {"NCCL_RAS_ADDR=127.0.0.1:77", NULL},
+         *outer[] = {"NCCL_RAS_ADDR=127.0.0.1:77", "LAUNCH_BOARD_FD=3", NULL};
+    setup(2, 2);
+    CHECK(value(environment(&e, none, 0), "NCCL_RAS_ADDR") == NULL);
+    environ_finish(&e);
+    job.ras_port = 4444;
+    CHECK_STR(value(environment(&e, none, 0), "NCCL_RAS_ADDR"), "127.0.0.1:4444");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, own, 0), "NCCL_RAS_ADDR"), "127.0.0.1:77");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, outer, 0), "NCCL_RAS_ADDR"), "127.0.0.1:4444");
+    environ_finish(&e);
+}

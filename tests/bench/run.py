@@ -21,6 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import lease
 import measure
 from measure import Failed, Job, helper, interleave, run, stopwatch
 
@@ -319,6 +320,9 @@ class Bench:
             argv = ["env", f"LAUNCH_SYSROOT={d}", f"XDG_RUNTIME_DIR={d}", measure.LAUNCH, "ps"]
             taken = [ms for ms, code in stopwatch(argv, rounds=self.rounds(50, 10)) if code == 0]
         self.results.add("ps", "launch ps with 50 jobs", "ms", taken, goal="<= 20 ms", limit=20)
+    def lease(self):
+        """A lease on GPUs: its cost, and how soon the next job has them."""
+        lease.run(self)
 
 
 class Fifos:
@@ -354,7 +358,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config", "ps")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config", "ps", "lease")
 
 
 # ---- what a start pays for ----

@@ -360,9 +360,11 @@ TEST(switches_and_words_are_matched_whole)
         spec_finish(&spec);
     }
     for (size_t i = 0; i < FIELDS_N; i++) {
-        for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg; b++)
+        for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg && !FIELDS[i].max; b++)
             refused(FIELDS[i].name, BAD[b]);
     }
+    refused("wait", "on"); /* a switch that may be a time */
+    taken("wait", "2");
     refused("exit-code", "0");
     refused("exit-code", "Worker");
     refused("gpu-visibility", "ranks");
