@@ -134,7 +134,7 @@ TEST(every_text_comes_back_as_argument_and_variable)
     for (int first = 0; first < 0x3000; first += AT_ONCE) {
         for (int i = 0; i < AT_ONCE; i++) {
             encode(words[i], first + i ? first + i : 'x');
-            snprintf(variables[i], sizeof variables[i], "V%d=%s%s", i, words[i], words[i]);
+            snprintf(variables[i], sizeof variables[i], "V%d=%.3s%.3s", i, words[i], words[i]);
             argv[1 + i] = words[i];
             env[i] = variables[i];
         }
