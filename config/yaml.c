@@ -229,7 +229,7 @@ static int take_children(struct reader *r, yaml_event_type_t end, unsigned depth
     }
 }
 
-/* A list or a map. */
+/* A list or a map. *ret is NULL before. */
 static int take_group(struct reader *r, const yaml_event_t *event, unsigned depth,
                       struct yaml_node **ret)
 {
@@ -238,7 +238,7 @@ static int take_group(struct reader *r, const yaml_event_t *event, unsigned dept
         return refuse(r, event->start_mark, "nested deeper than %d", YAML_MAX_DEPTH);
     struct yaml_node node = {.kind = is_map ? YAML_MAP : YAML_LIST};
     int rc = add_node(r, event, node, 0, ret);
-    if (rc < 0)
+    if (!*ret)
         return rc;
     return take_children(r, is_map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth, *ret);
 }

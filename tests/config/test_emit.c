@@ -114,22 +114,36 @@ TEST(every_value_of_every_setting_comes_back_from_a_file)
     }
 }
 
+/* The character as UTF-8, at most three bytes. */
+static void encode(char *text, int c)
+{
+    size_t n = 0;
+    if (c >= 0x800) {
+        text[n++] = (char)(0xe0 | c >> 12);
+        text[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+    } else if (c >= 0x80) {
+        text[n++] = (char)(0xc0 | c >> 6);
+    }
+    text[n++] = (char)(c < 0x80 ? c : 0x80 | (c & 0x3f));
+    text[n] = '\0';
+}
+
 TEST(every_text_comes_back_as_argument_and_variable)
 {
-    static char word[8], name[16];
-    for (int c = 1; c < 0x3000; c++) {
-        size_t n = 0;
-        if (c >= 0x800)
-            word[n++] = (char)(0xe0 | c >> 12), word[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-        else if (c >= 0x80)
-            word[n++] = (char)(0xc0 | c >> 6);
-        word[n++] = (char)(c < 0x80 ? c : 0x80 | (c & 0x3f));
-        word[n] = '\0';
-        snprintf(name, sizeof name, "V=%s%s", word, word);
+    enum { AT_ONCE = 128 };
+    static char words[AT_ONCE][4], variables[AT_ONCE][16];
+    static char *argv[AT_ONCE + 4] = {(char *)"p"}, *env[AT_ONCE + 1];
+    for (int first = 0; first < 0x3000; first += AT_ONCE) {
+        for (int i = 0; i < AT_ONCE; i++) {
+            encode(words[i], first + i ? first + i : 'x');
+            snprintf(variables[i], sizeof variables[i], "V%d=%.3s%.3s", i, words[i], words[i]);
+            argv[1 + i] = words[i];
+            env[i] = variables[i];
+        }
+        argv[AT_ONCE + 1] = (char *)"";
+        argv[AT_ONCE + 2] = (char *)"-";
         struct job_spec spec;
         CHECK_INT(spec_init(&spec), ==, 0);
-        char *argv[] = {(char *)"p", word, name, (char *)"", (char *)"-", NULL},
-             *env[] = {name, NULL};
         spec.argv = argv;
         spec.env = env;
         check_round_trip(&spec);
