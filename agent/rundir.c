@@ -167,11 +167,11 @@ static int walk_one(struct walk *w, const char *path, uid_t owner, struct err *e
     DIR *dir = is_new(w, path) ? opendir(path) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
-        if (entry->d_name[0] == '.' || entry->d_type != DT_SOCK ||
-            strlen(entry->d_name) >= sizeof place.name)
+        size_t n = strlen(entry->d_name);
+        if (entry->d_name[0] == '.' || entry->d_type != DT_SOCK || n >= sizeof place.name)
             continue;
         put_path(place.dir, "%s", path);
-        snprintf(place.name, sizeof place.name, "%s", entry->d_name);
+        memcpy(place.name, entry->d_name, n + 1);
         w->visit(w->user, &place, owner);
     }
     if (dir)

@@ -117,8 +117,8 @@ TEST(an_unknown_topic_gets_the_nearest)
 {
     char text[16384];
     struct err err;
-    CHECK(!topic("restart", text, sizeof text, &err));
-    CHECK_STR(err.text, "no help on 'restart'; did you mean: launch help restarts?");
+    CHECK(!topic("restrats", text, sizeof text, &err));
+    CHECK_STR(err.text, "no help on 'restrats'; did you mean: launch help restarts?");
     CHECK(!topic("enviroment", text, sizeof text, &err));
     CHECK_HAS(err.text, "launch help environment?");
     CHECK(!topic("--max-restart", text, sizeof text, &err));
