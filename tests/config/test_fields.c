@@ -363,7 +363,8 @@ TEST(switches_and_words_are_matched_whole)
         for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg && !FIELDS[i].max; b++)
             refused(FIELDS[i].name, BAD[b]);
     }
-    refused("wait", "on"); /* a switch that may be a time */
+    taken("wait", "on");
+    refused("wait", "onn"); /* a switch that may be a time */
     taken("wait", "2");
     refused("exit-code", "0");
     refused("exit-code", "Worker");
