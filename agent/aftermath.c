@@ -204,6 +204,21 @@ void aftermath_note_restart(struct aftermath *a)
         log_warn("no memory to count this restart");
 }
 
+/* A job that gets on between two losses is not the same failure again. */
+bool aftermath_heal(struct aftermath *a, const struct failure *f, const struct board *board,
+                    bool started)
+{
+    read_progress(a, f, board, a->world_size);
+    a->started = started;
+    if (a->step > a->best_step || (started && a->step == 0))
+        a->last = (struct failure){0};
+    if (!aftermath_decide(a, f, false))
+        return false;
+    aftermath_note_restart(a);
+    a->last = *f;
+    return true;
+}
+
 /* ---- what is told ---- */
 
 /* The worker's error file, on the heap; NULL with *ret_n 0: there is none. */

@@ -60,6 +60,14 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
     return 0;
 }
 
+static int check_least(const struct plan *plan, const struct job_spec *spec, struct err *err)
+{
+    if (spec->on_failure != ON_FAILURE_SHRINK || spec->min_workers <= plan->world_size)
+        return 0;
+    return err_set(err, -EINVAL, "--min-workers=%u: the job has only %u worker%s",
+                   spec->min_workers, plan->world_size, plan->world_size == 1 ? "" : "s");
+}
+
 static int check_stdin(const struct plan *plan, const struct job_spec *spec, struct err *err)
 {
     if (spec->stdin_mode != STDIN_RANK || spec->stdin_rank < plan->world_size)
@@ -91,5 +99,7 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     rc = count_workers(plan, spec, variable, visible, err);
     if (rc == 0)
         rc = check_gpus(plan, spec, err);
+    if (rc == 0)
+        rc = check_least(plan, spec, err);
     return rc < 0 ? rc : check_stdin(plan, spec, err);
 }

@@ -16,7 +16,7 @@ static void on_exit_(void *user, struct rank *rank)
 
 static void begin(bool has_pipes)
 {
-    CHECK_INT(group_init(&g, N, on_exit_, NULL), ==, 0);
+    CHECK_INT(group_init(&g, N, 0, on_exit_, NULL, NULL), ==, 0);
     group_begin(&g, has_pipes);
     for (uint32_t i = 0; i < N; i++) {
         CHECK_INT(g.ranks[i].index, ==, i);
@@ -91,7 +91,7 @@ static int start_three(uv_loop_t *loop, struct spawn_group **spawn, const char *
     uv_loop_init(loop);
     CHECK_INT(pipe2(ends, O_CLOEXEC), ==, 0);
     CHECK_INT(spawn_group_create(spawn, N, &err), ==, 0);
-    CHECK_INT(group_init(&g, N, on_exit_, NULL), ==, 0);
+    CHECK_INT(group_init(&g, N, 0, on_exit_, NULL, NULL), ==, 0);
     group_begin(&g, false);
     struct spawn_request *request = shell(script);
     request->stdio[1] = ends[1];
