@@ -60,12 +60,22 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
     return 0;
 }
 
-static int check_least(const struct plan *plan, const struct job_spec *spec, struct err *err)
+/* What only shows when a rank is lost, hours later, is said now. */
+static int check_healing(const struct plan *plan, const struct job_spec *spec, struct err *err)
 {
-    if (spec->on_failure != ON_FAILURE_SHRINK || spec->min_workers <= plan->world_size)
-        return 0;
-    return err_set(err, -EINVAL, "--min-workers=%u: the job has only %u worker%s",
-                   spec->min_workers, plan->world_size, plan->world_size == 1 ? "" : "s");
+    bool shrinks = spec->on_failure == ON_FAILURE_SHRINK;
+    if (spec->on_failure == ON_FAILURE_HEAL && spec->max_restarts == 0)
+        return err_set(err, -EINVAL,
+                       "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
+    if (spec->standby != STANDBY_NONE &&
+        ((spec->on_failure != ON_FAILURE_HEAL && !shrinks) || spec->max_restarts == 0))
+        return err_set(err, -EINVAL,
+                       "--standby: nothing is replaced without --on-failure=heal and "
+                       "--max-restarts=N");
+    if (shrinks && spec->min_workers > plan->world_size)
+        return err_set(err, -EINVAL, "--min-workers=%u: the job has only %u worker%s",
+                       spec->min_workers, plan->world_size, plan->world_size == 1 ? "" : "s");
+    return 0;
 }
 
 static int check_stdin(const struct plan *plan, const struct job_spec *spec, struct err *err)
@@ -100,6 +110,6 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     if (rc == 0)
         rc = check_gpus(plan, spec, err);
     if (rc == 0)
-        rc = check_least(plan, spec, err);
+        rc = check_healing(plan, spec, err);
     return rc < 0 ? rc : check_stdin(plan, spec, err);
 }

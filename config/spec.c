@@ -68,24 +68,6 @@ uint32_t spec_standbys(const struct job_spec *spec)
     return spec->standby == STANDBY_NONE ? 0 : spec->standby_count;
 }
 
-static int check_healing(const struct job_spec *spec, struct err *err)
-{
-    bool heals = spec->on_failure == ON_FAILURE_HEAL || spec->on_failure == ON_FAILURE_SHRINK;
-    if (spec->on_failure == ON_FAILURE_HEAL && spec->max_restarts == 0)
-        return err_set(
-            err, -EINVAL,
-            "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
-    if (spec->standby != STANDBY_NONE && (!heals || spec->max_restarts == 0))
-        return err_set(
-            err, -EINVAL,
-            "--standby: nothing is replaced without --on-failure=heal and --max-restarts=N");
-    if (given(spec, "min-workers") && spec->on_failure != ON_FAILURE_SHRINK)
-        return err_set(err, -EINVAL,
-                       "--min-workers: the job gets no smaller without "
-                       "--on-failure=shrink");
-    return 0;
-}
-
 int spec_check(struct job_spec *spec, struct err *err)
 {
     /* NCCL takes a second rank on a GPU only when each rank believes to be alone with it. */
@@ -99,6 +81,5 @@ int spec_check(struct job_spec *spec, struct err *err)
     /* A list of the user's own is the whole truth, unless there are two. */
     if (given(spec, "restart-on") && !given(spec, "no-restart-on"))
         spec->no_restart_on = (struct codeset){0};
-    int rc = check_healing(spec, err);
-    return rc < 0 ? rc : part_signals(spec, err);
+    return part_signals(spec, err);
 }
