@@ -107,6 +107,9 @@ static int map(struct board *b, size_t bytes, struct err *err)
         return err_set_errno(err, -errno, "board: mmap of %zu bytes", bytes);
     b->head = base;
     b->bytes = bytes;
+    /* From the size, which the kernel vouches for, and not from the head, which peers can write. */
+    b->places =
+        (bytes - sizeof(struct board_head)) / (BOARD_DATA_BYTES + sizeof(struct board_slot));
     return 0;
 }
 
@@ -183,9 +186,9 @@ static int check_head(const struct board *b, struct err *err)
     uint64_t places = (uint64_t)world + spares;
     uint64_t front = front_bytes(places);
     if (h->head_bytes != sizeof *h || h->slot_bytes != sizeof(struct board_slot) || world < 1 ||
-        world > BOARD_MAX_RANKS || spares > BOARD_MAX_RANKS || h->slots_offset != sizeof *h || h->data_offset != front ||
-        h->data_bytes != BOARD_DATA_BYTES || h->total_bytes != b->bytes ||
-        front + places * BOARD_DATA_BYTES != b->bytes)
+        world > BOARD_MAX_RANKS || spares > BOARD_MAX_RANKS || h->slots_offset != sizeof *h ||
+        h->data_offset != front || h->data_bytes != BOARD_DATA_BYTES ||
+        h->total_bytes != b->bytes || front + places * BOARD_DATA_BYTES != b->bytes)
         return err_set(err, -EPROTO, "board: the sizes in its head contradict each other");
     return 0;
 }
@@ -232,25 +235,17 @@ void board_close(struct board *b)
     *b = (struct board){.fd = -1};
 }
 
-/* Places that fit the mapping. From its size, which the kernel vouches for, and not from the head, which
- * peers can write. */
-static size_t places_of(const struct board *b)
-{
-    return (b->bytes - sizeof(struct board_head)) / (BOARD_DATA_BYTES + sizeof(struct board_slot));
-}
-
 struct board_slot *board_slot(const struct board *b, uint32_t place)
 {
-    assert(place < places_of(b));
+    assert(place < b->places);
     char *slots = (char *)b->head + sizeof(struct board_head);
     return (struct board_slot *)(void *)(slots + (size_t)place * sizeof(struct board_slot));
 }
 
 void *board_data(const struct board *b, uint32_t place)
 {
-    size_t places = places_of(b);
-    assert(place < places);
-    return (char *)b->head + (b->bytes - places * BOARD_DATA_BYTES) + place * BOARD_DATA_BYTES;
+    assert(place < b->places);
+    return (char *)b->head + (b->bytes - b->places * BOARD_DATA_BYTES) + place * BOARD_DATA_BYTES;
 }
 
 static long sys_futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *t)

@@ -23,8 +23,8 @@
 #define BOARD_VERSION 2
 #define BOARD_MAX_RANKS 4096
 #define BOARD_NO_RANK UINT32_MAX /* of a place that belongs to nobody in this generation */
-#define BOARD_ID_BYTES 128      /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
-#define BOARD_BARRIER_ROUNDS 12 /* log2(BOARD_MAX_RANKS) */
+#define BOARD_ID_BYTES 128       /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
+#define BOARD_BARRIER_ROUNDS 12  /* log2(BOARD_MAX_RANKS) */
 #define BOARD_ERROR_BYTES 448
 #define BOARD_RUN_ID_BYTES 64
 /* Data area of one rank: two halves (used alternately), each an input and an output chunk.
@@ -93,8 +93,9 @@ struct board_slot {
     /* Written by the agent: before the worker exists, the rank anew for every generation. */
     _Atomic uint32_t rank; /* BOARD_NO_RANK: none */
     uint32_t local_rank;
-    int32_t device;            /* CUDA/HIP ordinal the worker shall use; -1: none */
-    _Atomic uint32_t assigned; /* futex, of a spare: 1 + the place its standby goes to; 0: it waits */
+    int32_t device; /* CUDA/HIP ordinal the worker shall use; -1: none */
+    _Atomic uint32_t
+        assigned; /* futex, of a spare: 1 + the place its standby goes to; 0: it waits */
 
     /* Written by the worker. */
     _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
@@ -125,8 +126,9 @@ struct board_slot {
 
 /* One process's view of a board. */
 struct board {
-    int fd;       /* owned; -1 when closed */
-    size_t bytes; /* of the mapping */
+    int fd;        /* owned; -1 when closed */
+    size_t bytes;  /* of the mapping */
+    size_t places; /* slots that fit it */
     struct board_head *head;
 };
 

@@ -4,9 +4,9 @@
 #define LAUNCH_PROTO_ENV_H
 
 /* Ours. None may be the LAUNCH_<NAME> of a setting: a launch inside a worker would take it for its own. */
-#define ENV_BOARD_FD "LAUNCH_BOARD_FD"      /* descriptor number of the board (a memfd) */
-#define ENV_BELL_FD "LAUNCH_BELL_FD"        /* eventfd a worker writes when its stage changes */
-#define ENV_SLOT "LAUNCH_SLOT"              /* index of this worker's slot; a standby's is a spare one */
+#define ENV_BOARD_FD "LAUNCH_BOARD_FD" /* descriptor number of the board (a memfd) */
+#define ENV_BELL_FD "LAUNCH_BELL_FD"   /* eventfd a worker writes when its stage changes */
+#define ENV_SLOT "LAUNCH_SLOT"         /* index of this worker's slot; a standby's is a spare one */
 #define ENV_GENERATION "LAUNCH_GENERATION"  /* generation at start; heals go on from there */
 #define ENV_STANDBY "LAUNCH_SPARE"          /* 1 in a standby: RANK is set by launch_join() */
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
