@@ -204,13 +204,13 @@ void aftermath_note_restart(struct aftermath *a)
         log_warn("no memory to count this restart");
 }
 
-/* A job that gets on between two losses is not the same failure again. */
+/* The same failure again is that of a rank which has just been replaced. */
 bool aftermath_heal(struct aftermath *a, const struct failure *f, const struct board *board,
-                    bool started)
+                    bool started, bool retried)
 {
     read_progress(a, f, board, a->world_size);
     a->started = started;
-    if (a->step > a->best_step || (started && a->step == 0))
+    if (!retried || a->step > a->best_step)
         a->last = (struct failure){0};
     if (!aftermath_decide(a, f, false))
         return false;

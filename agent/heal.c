@@ -14,23 +14,27 @@
 
 int heal_init(struct heal *h, uint32_t world_size)
 {
-    *h = (struct heal){.loss = calloc(world_size, 1), .fresh = calloc(world_size, 1)};
-    return h->loss && h->fresh ? 0 : -ENOMEM;
+    *h = (struct heal){.loss = calloc(world_size, 1),
+                       .fresh = calloc(world_size, 1),
+                       .retried = calloc(world_size, sizeof *h->retried)};
+    return h->loss && h->fresh && h->retried ? 0 : -ENOMEM;
 }
 
 void heal_finish(struct heal *h)
 {
     free(h->loss);
     free(h->fresh);
+    free(h->retried);
     *h = (struct heal){0};
 }
 
 void heal_begin(struct heal *h, uint32_t world_size)
 {
-    uint8_t *loss = h->loss, *fresh = h->fresh;
-    memset(loss, LOSS_NONE, world_size);
-    memset(fresh, FRESH_NO, world_size);
-    *h = (struct heal){.loss = loss, .fresh = fresh};
+    struct heal begun = {.loss = h->loss, .fresh = h->fresh, .retried = h->retried};
+    memset(h->loss, LOSS_NONE, world_size);
+    memset(h->fresh, FRESH_NO, world_size);
+    memset(h->retried, false, world_size * sizeof *h->retried);
+    *h = begun;
 }
 
 bool heal_knows(const struct job *job, uint32_t rank)
@@ -96,7 +100,13 @@ static enum loss decide(struct job *job, uint32_t rank)
 {
     const struct job_spec *spec = job->config->spec;
     bool started = host_board_stage(board_of(job), rank) != STAGE_NONE || job->state == JOB_RUN;
-    if (aftermath_heal(&job->after, &job->failure, &board_of(job)->board, started))
+    struct heal *h = &job->heal;
+    uint64_t best_step = job->after.best_step;
+    bool again = aftermath_heal(&job->after, &job->failure, &board_of(job)->board, started,
+                                h->retried[rank]);
+    if (job->after.best_step > best_step)
+        memset(h->retried, false, job->world_size * sizeof *h->retried);
+    if (again)
         return LOSS_PENDING;
     if (spec->on_failure != ON_FAILURE_SHRINK || !job->after.verdict.spent)
         return LOSS_NONE;
@@ -190,6 +200,7 @@ static int replace(struct job *job, struct rank *rank, struct err *err)
     if (rc < 0)
         return rc;
     job->heal.loss[rank->index] = LOSS_NONE;
+    job->heal.retried[rank->index] = true;
     job->heal.fresh[rank->index] = warm ? FRESH_WARM : FRESH_COLD;
     return 0;
 }

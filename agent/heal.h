@@ -24,6 +24,7 @@ enum fresh { FRESH_NO, FRESH_COLD, FRESH_WARM /* it was a standby */ };
 struct heal {
     uint8_t *loss;          /* owned: enum loss of each rank */
     uint8_t *fresh;         /* owned: enum fresh, of each rank that was replaced in this healing */
+    bool *retried;          /* owned: was replaced, and the job has got no further since */
     bool consented;         /* in this attempt all ranks have called launch_meet() */
     bool stale;             /* somebody was lost since the generation was opened */
     uint64_t since_ns;      /* first loss of this healing; 0: all is well */

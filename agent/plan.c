@@ -65,8 +65,9 @@ static int check_healing(const struct plan *plan, const struct job_spec *spec, s
 {
     bool shrinks = spec->on_failure == ON_FAILURE_SHRINK;
     if (spec->on_failure == ON_FAILURE_HEAL && spec->max_restarts == 0)
-        return err_set(err, -EINVAL,
-                       "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
+        return err_set(
+            err, -EINVAL,
+            "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
     if (spec->standby != STANDBY_NONE &&
         ((spec->on_failure != ON_FAILURE_HEAL && !shrinks) || spec->max_restarts == 0))
         return err_set(err, -EINVAL,

@@ -46,23 +46,63 @@ int launch_commit(struct launch *l, uint64_t n)
     return launch_step(l, n);
 }
 
-/* All make the same collectives; only those that are behind take what comes. Half a copy is no state: should root die now,
- * this rank is not asked for its own. */
-static int restore(struct launch *l)
+/* The pieces of root's state, each to where `to` says: NULL takes part without taking anything. */
+static int copy_from_root(struct launch *l, void *const *to)
 {
-    bool behind = atomic_load(&l->slot->state) != l->state;
-    if (behind)
-        set_state(l, 0);
-    bool takes_part = behind || (int)l->rank == l->root;
     for (size_t i = 0; i < l->kept_n; i++) {
-        int rc = collective_broadcast(l, takes_part ? l->kept[i].data : NULL, l->kept[i].bytes,
-                                      (uint32_t)l->root);
+        int rc = collective_broadcast(l, to[i], l->kept[i].bytes, (uint32_t)l->root);
         if (rc)
             return rc;
     }
-    if (behind)
-        set_state(l, l->state);
     return LAUNCH_OK;
+}
+
+/* Memory beside the kept one. False: there is not enough. */
+static bool stage_pieces(struct launch *l, void **to)
+{
+    for (size_t i = 0; i < l->kept_n; i++) {
+        to[i] = malloc(l->kept[i].bytes ? l->kept[i].bytes : 1);
+        if (to[i])
+            continue;
+        while (i > 0)
+            free(to[--i]);
+        return false;
+    }
+    return true;
+}
+
+/* A whole state that is only older is not given up before the new one is here: should root die while it is copied, the
+ * group still has one. Without memory for both it is. */
+static int catch_up(struct launch *l, void **to)
+{
+    bool staged = atomic_load(&l->slot->state) != 0 && stage_pieces(l, to);
+    if (!staged) {
+        set_state(l, 0);
+        for (size_t i = 0; i < l->kept_n; i++)
+            to[i] = l->kept[i].data;
+    }
+    int rc = copy_from_root(l, to);
+    for (size_t i = 0; i < l->kept_n && staged; i++) {
+        if (rc == LAUNCH_OK)
+            memcpy(l->kept[i].data, to[i], l->kept[i].bytes);
+        free(to[i]);
+    }
+    if (rc == LAUNCH_OK)
+        set_state(l, l->state);
+    return rc;
+}
+
+/* All make the same collectives; only those that are behind take what comes. */
+static int restore(struct launch *l)
+{
+    AUTO_FREE void **to = calloc(l->kept_n + 1, sizeof *to);
+    if (!to)
+        return launch_fail(l, LAUNCH_FAILED, "launch_meet: out of memory");
+    if (atomic_load(&l->slot->state) != l->state)
+        return catch_up(l, to);
+    for (size_t i = 0; i < l->kept_n && (int)l->rank == l->root; i++)
+        to[i] = l->kept[i].data;
+    return copy_from_root(l, to);
 }
 
 /* Once in a generation. */

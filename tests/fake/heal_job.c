@@ -7,7 +7,7 @@
  * generation; at step 0 that is at the start of a process, before it has joined in that generation, and at step "again"
  * when a survivor gets LAUNCH_AGAIN in it. With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet().
  *
- * Every sum is checked; a wrong one ends the rank with 9. Each rank writes its pid to pid.RANK, and at the end prints a line. */
+ * Every sum is checked; a wrong one ends the rank with 9. Each process writes its pid to pid.RANK after its first step, and at the end prints a line. */
 #include "../../worker/launch.h"
 
 #include <signal.h>
@@ -58,8 +58,12 @@ static void obey(int rank, long step, unsigned generation)
     }
 }
 
+/* Once; it says that the process has made a step. */
 static void put_pid(int rank)
 {
+    static int is_there;
+    if (is_there++)
+        return;
     char name[32], temporary[32];
     snprintf(name, sizeof name, "pid.%d", rank);
     snprintf(temporary, sizeof temporary, ".pid.%d", (int)getpid());
@@ -106,6 +110,7 @@ static int run(struct launch *l, uint64_t steps)
         r = launch_commit(l, state.step);
         if (r != LAUNCH_OK)
             return r;
+        put_pid(launch_rank(l));
     }
     return LAUNCH_OK;
 }
@@ -134,7 +139,6 @@ int main(int argc, char **argv)
         return 1;
     }
     int me = launch_rank(l), deaf = argc > 2 && strcmp(argv[2], "deaf") == 0, r;
-    put_pid(me);
     launch_keep(l, &state, sizeof state);
     do {
         unsigned before = launch_generation(l);
