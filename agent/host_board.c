@@ -123,11 +123,9 @@ void host_board_drop(struct host_board *hb, uint32_t place)
 {
     hb->members--;
     hb->dropped[place] = true;
-    for (uint32_t i = 0, rank = 0; i < hb->world_size; i++)
-        atomic_store(&board_slot(&hb->board, i)->rank, hb->dropped[i] ? BOARD_NO_RANK : rank++);
-    atomic_store(&hb->board.head->members, hb->members);
 }
 
+/* The generation's number first: whoever still reads the old table sees that it is over. */
 void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms)
 {
     struct board_head *h = hb->board.head;
@@ -135,7 +133,10 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
     memset(hb->seen, STAGE_NONE, hb->world_size);
     if (h->rendezvous_timeout_ms && (timeout_ms == 0 || timeout_ms > h->rendezvous_timeout_ms))
         h->rendezvous_timeout_ms = (uint32_t)timeout_ms;
-    atomic_store_explicit(&h->generation, generation, memory_order_release);
+    atomic_store(&h->generation, generation);
+    atomic_store(&h->members, hb->members);
+    for (uint32_t i = 0, rank = 0; i < hb->world_size; i++)
+        atomic_store(&board_slot(&hb->board, i)->rank, hb->dropped[i] ? BOARD_NO_RANK : rank++);
     board_bump_epoch(&hb->board);
 }
 

@@ -35,7 +35,7 @@ MUST_CHECK int host_board_open(struct host_board *hb, uv_loop_t *loop,
  * wait no shorter than this for the others (0: for ever). */
 void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms);
 
-/* Before host_board_next(): the place has no rank any more, and those behind it move up. */
+/* From the next generation on the place has no rank, and those behind it move up. */
 void host_board_drop(struct host_board *hb, uint32_t place);
 
 /* Before a standby is started in a spare slot, and when it gets its place. */

@@ -211,7 +211,7 @@ static bool read_table(struct launch *l)
     memset(l->place_of, 0xff, l->places * sizeof *l->place_of);
     for (uint32_t place = 0; place < l->places; place++) {
         uint32_t rank =
-            atomic_load_explicit(&board_slot(&l->board, place)->rank, memory_order_relaxed);
+            atomic_load_explicit(&board_slot(&l->board, place)->rank, memory_order_acquire);
         if (rank == BOARD_NO_RANK)
             continue;
         if (rank >= members || l->place_of[rank] != UINT32_MAX)

@@ -232,6 +232,8 @@ TEST(a_dropped_place_has_no_rank_and_those_behind_move_up)
 {
     open_at(1);
     host_board_drop(&hb, 1);
+    CHECK_INT(worker.head->members, ==, N);
+    host_board_next(&hb, 2, 0);
     CHECK_INT(hb.members, ==, N - 1);
     CHECK_INT(worker.head->members, ==, N - 1);
     CHECK_INT(board_slot(&worker, 0)->rank, ==, 0);
