@@ -13,6 +13,7 @@
 struct piece {
     void *data;
     size_t bytes;
+    void *to; /* where root's goes while it is copied; NULL: nowhere */
 };
 
 int launch_keep(struct launch *l, void *data, size_t bytes)
@@ -29,7 +30,7 @@ int launch_keep(struct launch *l, void *data, size_t bytes)
         l->kept = kept;
         l->kept_n++;
     }
-    l->kept[i] = (struct piece){data, bytes};
+    l->kept[i] = (struct piece){.data = data, .bytes = bytes};
     return LAUNCH_OK;
 }
 
@@ -46,47 +47,60 @@ int launch_commit(struct launch *l, uint64_t n)
     return launch_step(l, n);
 }
 
-/* The pieces of root's state, each to where `to` says: NULL takes part without taking anything. */
-static int copy_from_root(struct launch *l, void *const *to)
+static int copy_from_root(struct launch *l)
 {
     for (size_t i = 0; i < l->kept_n; i++) {
-        int rc = collective_broadcast(l, to[i], l->kept[i].bytes, (uint32_t)l->root);
+        struct piece *piece = &l->kept[i];
+        int rc = collective_broadcast(l, piece->to, piece->bytes, (uint32_t)l->root);
         if (rc)
             return rc;
     }
     return LAUNCH_OK;
 }
 
-/* Memory beside the kept one. False: there is not enough. */
-static bool stage_pieces(struct launch *l, void **to)
+/* Takes the pieces out of the memory beside; keep: they are the new state. */
+static void unstage(struct launch *l, bool keep)
 {
     for (size_t i = 0; i < l->kept_n; i++) {
-        to[i] = malloc(l->kept[i].bytes ? l->kept[i].bytes : 1);
-        if (to[i])
-            continue;
-        while (i > 0)
-            free(to[--i]);
-        return false;
+        struct piece *piece = &l->kept[i];
+        if (keep)
+            memcpy(piece->data, piece->to, piece->bytes);
+        free(piece->to);
+        piece->to = NULL;
     }
-    return true;
+}
+
+/* Memory beside the kept one. False: there is not enough. */
+static bool stage(struct launch *l)
+{
+    bool enough = true;
+    for (size_t i = 0; i < l->kept_n; i++) {
+        l->kept[i].to = malloc(l->kept[i].bytes + 1);
+        enough &= l->kept[i].to != NULL;
+    }
+    if (!enough)
+        unstage(l, false);
+    return enough;
+}
+
+static void set_targets(struct launch *l, bool kept)
+{
+    for (size_t i = 0; i < l->kept_n; i++)
+        l->kept[i].to = kept ? l->kept[i].data : NULL;
 }
 
 /* A whole state that is only older is not given up before the new one is here: should root die while it is copied, the
  * group still has one. Without memory for both it is. */
-static int catch_up(struct launch *l, void **to)
+static int catch_up(struct launch *l)
 {
-    bool staged = atomic_load(&l->slot->state) != 0 && stage_pieces(l, to);
+    bool staged = atomic_load(&l->slot->state) != 0 && stage(l);
     if (!staged) {
         set_state(l, 0);
-        for (size_t i = 0; i < l->kept_n; i++)
-            to[i] = l->kept[i].data;
+        set_targets(l, true);
     }
-    int rc = copy_from_root(l, to);
-    for (size_t i = 0; i < l->kept_n && staged; i++) {
-        if (rc == LAUNCH_OK)
-            memcpy(l->kept[i].data, to[i], l->kept[i].bytes);
-        free(to[i]);
-    }
+    int rc = copy_from_root(l);
+    if (staged)
+        unstage(l, rc == LAUNCH_OK);
     if (rc == LAUNCH_OK)
         set_state(l, l->state);
     return rc;
@@ -95,14 +109,10 @@ static int catch_up(struct launch *l, void **to)
 /* All make the same collectives; only those that are behind take what comes. */
 static int restore(struct launch *l)
 {
-    AUTO_FREE void **to = calloc(l->kept_n + 1, sizeof *to);
-    if (!to)
-        return launch_fail(l, LAUNCH_FAILED, "launch_meet: out of memory");
     if (atomic_load(&l->slot->state) != l->state)
-        return catch_up(l, to);
-    for (size_t i = 0; i < l->kept_n && (int)l->rank == l->root; i++)
-        to[i] = l->kept[i].data;
-    return copy_from_root(l, to);
+        return catch_up(l);
+    set_targets(l, (int)l->rank == l->root);
+    return copy_from_root(l);
 }
 
 /* Once in a generation. */

@@ -10,13 +10,14 @@ echo "undisturbed:   $calm"
 
 "$launch" --nproc-per-node=4 --on-failure=heal --max-restarts=1000 --standby=exec "$train" "$steps" \
     >"$dir/progress" 2>"$dir/log" &
-job=$! done=0
+job=$! done=0 agent=
 # Rank 0 tells of every 100 steps; then one of the agent's children is killed, until enough ranks were.
 while read -r line; do
     last=$line
     [ $done -lt "$kills" ] || continue
-    mapfile -t pids < <(pgrep -P "$(pgrep -P $job)")
-    kill -9 "${pids[RANDOM % ${#pids[@]}]}"
+    agent=${agent:-$(pgrep -P $job)}
+    mapfile -t pids < <(pgrep -P "$agent")
+    [ ${#pids[@]} = 0 ] || kill -9 "${pids[RANDOM % ${#pids[@]}]}"
     done=$(grep -c 'was killed by SIGKILL.*is replaced' "$dir/log")
 done <"$dir/progress"
 wait $job || { cat "$dir/log"; exit 1; }
