@@ -100,7 +100,7 @@ def torture(options):
     print(f"{options.n} heals, seed {options.seed}: descriptors {early[0]} -> {late[0]}, kB {early[1]} -> {late[1]}")
     if code != 128 + signal.SIGTERM:
         sys.exit(f"heal.py: exit code {code}: " + open("err", encoding="utf-8").read()[-2000:])
-    if late[0] > early[0] or late[1] > early[1] + 512 + options.n // 4:
+    if late[0] > early[0] or late[1] > early[1] + options.growth:
         sys.exit("heal.py: the agent grows")
 
 
@@ -108,6 +108,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("-n", type=int, default=1000)
     p.add_argument("-s", "--seed", type=int, default=random.randrange(1 << 31))
+    p.add_argument("--growth", type=int, metavar="KB", default=512, help="of the agent that is taken for noise")
     p.add_argument("launch")
     p.add_argument("job")
     options = p.parse_args()
