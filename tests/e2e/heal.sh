@@ -67,6 +67,7 @@ heals --standby=exec "$job" 3000 1=kill@1500/1; finished 4 45015000 2 "a standby
 told "it" 'healed after [0-9.]+ ms: rank 1 is pid [0-9]+ \(a standby\)'
 heals --standby=exec --standby-count=3 "$job" 3000; finished 4 45015000 1 "standbys that nobody needs"
 check "they are not worth a word: $(cat err)" test ! -s err
+LAUNCH_LOG=debug heals --standby=exec "$job" 3000; check "and end with the job" not has '[-]> PURGE' err
 
 start() { # launcher-arguments...: in the background, until every rank has a pid file
     rm -f pid.*
