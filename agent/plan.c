@@ -66,6 +66,25 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
     return 0;
 }
 
+/* What only shows when a rank is lost, hours later, is said now. */
+static int check_healing(const struct plan *plan, const struct job_spec *spec, struct err *err)
+{
+    bool shrinks = spec->on_failure == ON_FAILURE_SHRINK;
+    if (spec->on_failure == ON_FAILURE_HEAL && spec->max_restarts == 0)
+        return err_set(
+            err, -EINVAL,
+            "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
+    if (spec->standby != STANDBY_NONE &&
+        ((spec->on_failure != ON_FAILURE_HEAL && !shrinks) || spec->max_restarts == 0))
+        return err_set(err, -EINVAL,
+                       "--standby: nothing is replaced without --on-failure=heal and "
+                       "--max-restarts=N");
+    if (shrinks && spec->min_workers > plan->world_size)
+        return err_set(err, -EINVAL, "--min-workers=%u: the job has only %u worker%s",
+                       spec->min_workers, plan->world_size, plan->world_size == 1 ? "" : "s");
+    return 0;
+}
+
 /* ---- --gpus ---- */
 
 /* Place in the set of a GPU that a list names; -1: the set is without it. */
@@ -205,5 +224,7 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
         rc = count_workers(plan, spec, variable, visible, err);
     if (rc == 0)
         rc = check_gpus(plan, spec, err);
+    if (rc == 0)
+        rc = check_healing(plan, spec, err);
     return rc < 0 ? rc : check_stdin(plan, spec, err);
 }

@@ -145,7 +145,7 @@ TEST(a_mistyped_name_finds_the_nearest_one)
     CHECK_STR(nearest("max-restart"), "max-restarts");
     CHECK_STR(nearest("share-gpu"), "share-gpus");
     CHECK_STR(nearest("rdvz-id"), "run-id");
-    CHECK_STR(nearest("stand"), "standalone");
+    CHECK_STR(nearest("standa"), "standalone");
     CHECK(nearest("zebra") == NULL);
     CHECK(nearest("x") == NULL);
     CHECK(nearest("") == NULL);
