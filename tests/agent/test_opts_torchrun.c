@@ -112,7 +112,7 @@ TEST(a_bad_value_of_any_flag_of_torchrun_is_refused_by_name)
         snprintf(word, sizeof word, "--%s=%s", FLAGS[i].name, bad);
         CHECK(!taken(word, NULL, &err));
         CHECK_HAS(err.text, "must be ");
-        CHECK_HAS(err.text, field_find(FLAGS[i].name, strlen(FLAGS[i].name))->name);
+        CHECK_HAS(err.text, FLAGS[i].name);
     }
 }
 
