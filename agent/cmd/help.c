@@ -86,18 +86,12 @@ static void print_topic(FILE *out, const struct topic *topic)
         print_entry(out, EXIT_ROWS[i].code, 9, EXIT_ROWS[i].text);
 }
 
-static void command_title(const struct command *command, char *buf, size_t size)
-{
-    snprintf(buf, size, "launch %s%s%s", command->name, *command->args ? " " : "", command->args);
-}
-
 static void print_commands(FILE *out)
 {
-    char title[128];
+    char title[COMMAND_TITLE_BYTES];
     fputs("Commands\n", out);
     for (const struct command *command = COMMANDS; command->name; command++) {
-        command_title(command, title, sizeof title);
-        print_entry(out, title, INDENT, command->summary);
+        print_entry(out, command_title(command, title), INDENT, command->summary);
     }
 }
 
@@ -144,14 +138,6 @@ void help_print(FILE *out)
 }
 
 /* ---- launch help TOPIC ---- */
-
-static void print_command(FILE *out, const struct command *command)
-{
-    char title[128];
-    command_title(command, title, sizeof title);
-    fprintf(out, "usage: %s\n", title);
-    print_wrapped(out, 0, TEXT_INDENT, command->summary);
-}
 
 static void print_option(FILE *out, const struct field *field)
 {
@@ -226,7 +212,7 @@ int help_print_topic(FILE *out, const char *name, struct err *err)
     const struct command *command = command_find(name);
     if (command) {
         fputs(between, out);
-        print_command(out, command);
+        command_help(out, command);
         between = "\n";
     }
     const struct field *field = find_option(name);
