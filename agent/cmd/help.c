@@ -143,7 +143,8 @@ static void print_option(FILE *out, const struct field *field)
 {
     char ours[FIELD_ENV_BYTES], text[FIELD_ENV_BYTES + 64], word[TOPIC_BYTES];
     print_field(out, field);
-    snprintf(text, sizeof text, "Variable: %s", field_env(field, ours));
+    snprintf(text, sizeof text, "Variable: %s",
+             field->group == GROUP_FILE ? "none" : field_env(field, ours));
     print_wrapped(out, 0, INDENT, text);
     snprintf(text, sizeof text, "See also: launch help %s", topic_of_group(field->group, word));
     print_wrapped(out, 0, INDENT, text);
