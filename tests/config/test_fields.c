@@ -390,7 +390,8 @@ TEST(switches_and_words_are_matched_whole)
     refused("nnodes", "1:1:1");
     taken("nnodes", "1:1");
     taken("rdzv-endpoint", "");
-    taken("rdzv-endpoint", "localhost:0\x01");
+    taken("rdzv-endpoint", "localhost:0");
+    taken("local-addr", "local\x01host");
 }
 
 TEST(names_may_hold_only_what_is_safe_where_they_end_up)
