@@ -154,7 +154,7 @@ static void print_option(FILE *out, const struct field *field)
 static const struct field *find_option(const char *name)
 {
     const char *word = name + strspn(name, "-");
-    if (name[0] == '-' && word == name + 1 && word[1] == '\0')
+    if (name[0] == '-' && word == name + 1 && word[0] && !word[1])
         return field_find_letter(word[0]);
     for (size_t i = 0; i < FIELDS_N; i++) {
         char ours[FIELD_ENV_BYTES];
