@@ -156,7 +156,8 @@ static int name_by_uuid(struct plan *plan, struct err *err)
                            "--gpu-ids=uuid: the driver does not tell that of GPU %s before its "
                            "first use (nvidia-smi is one)",
                            gpu->pci);
-        memcpy(set->entry[i], gpu->uuid, sizeof gpu->uuid); /* gcc sees an overlap in snprintf() here */
+        memcpy(set->entry[i], gpu->uuid,
+               sizeof gpu->uuid); /* gcc sees an overlap in snprintf() here */
     }
     return 0;
 }
