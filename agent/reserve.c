@@ -50,19 +50,27 @@ void reserve_fill(struct reserve *r)
     }
 }
 
-bool reserve_use(struct reserve *r, uint32_t rank)
+/* near: only those that were made like the rank, with its GPU's context. */
+static bool use(struct reserve *r, uint32_t rank, bool near)
 {
+    const struct environ_job *job = &r->config->job;
     for (uint32_t i = 0; i < r->group->spares_n; i++) {
         struct err err;
         const struct rank *standby = &r->group->spares[i];
         if (!rank_alive(standby) || standby->stopped_by_us ||
-            !environ_fits(&r->config->job, standby->seat, rank))
+            (near && environ_rank_of(job, standby->seat) != rank) ||
+            !environ_fits(job, standby->seat, rank))
             continue;
         if (attempt_use_spare(r->attempt, r->config, i, r->pipes[i], rank, &err) == 0)
             return true;
         log_warn("a standby can't be used: %s", err.text);
     }
     return false;
+}
+
+bool reserve_use(struct reserve *r, uint32_t rank)
+{
+    return use(r, rank, true) || use(r, rank, false);
 }
 
 void reserve_dismiss(struct reserve *r)
