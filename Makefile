@@ -221,6 +221,17 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
 
+# tests/gpu/heal.sh's job, with the real libraries; with the fakes it is $(FAKE)/gpu_heal.
+$(B)/obj/tests/gpu/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(EXAMPLE_LIBS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -o $@
+$(FAKE)/gpu_%: $(B)/fake-obj/tests/gpu/%.o $(FAKE_PARTS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(link_fake)
+
 # With SAN=fuzzer-no-link,... libFuzzer drives them; else driver.c, which runs the files that it is given.
 $(FUZZERS): $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(findstring fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(TESTED)
 	$(call say,LD $@)

@@ -98,9 +98,12 @@ static int check_cuda(struct launch *l, cudaError_t e)
                             : launch_fail(l, LAUNCH_FAILED, "CUDA: %s", cudaGetErrorString(e));
 }
 
-static int open_device(struct launch *l)
+static int keep(struct launch *l)
 {
-    int r = check_cuda(l, cudaSetDevice(launch_device(l)));
+    int r = launch_keep(l, &state, sizeof state);
+    if (r != LAUNCH_OK || launch_device(l) < 0)
+        return r;
+    r = check_cuda(l, cudaSetDevice(launch_device(l)));
     if (r == LAUNCH_OK)
         r = check_cuda(l, cudaMalloc((void **)&device_ballast, sizeof state.ballast));
     if (r == LAUNCH_OK)
@@ -217,23 +220,19 @@ int main(int argc, char **argv)
         return 1;
     }
     int me = launch_rank(l), deaf = argc > 2 && strcmp(argv[2], "deaf") == 0;
-    int r = launch_keep(l, &state, sizeof state);
-    if (r == LAUNCH_OK && launch_device(l) >= 0)
-        r = open_device(l);
-    if (r != LAUNCH_OK)
-        deaf = 1;
-    do {
+    int r = keep(l);
+    while (r == LAUNCH_OK) {
         unsigned before = launch_generation(l);
-        if (r != LAUNCH_OK && r != LAUNCH_AGAIN)
-            break;
         r = deaf ? LAUNCH_OK : launch_meet(l);
         if (r == LAUNCH_OK)
             check_state(l);
         if (r == LAUNCH_OK)
             r = run(l, strtoull(argv[1], NULL, 10));
-        if (r == LAUNCH_AGAIN)
-            obey(me, AGAIN, before);
-    } while (r == LAUNCH_AGAIN && !deaf);
+        if (r != LAUNCH_AGAIN || deaf)
+            break;
+        obey(me, AGAIN, before);
+        r = LAUNCH_OK;
+    }
     if (r == LAUNCH_OK)
         printf("rank %d of %d: step %llu total %lld generation %u root %d\n", launch_rank(l),
                launch_world_size(l), (unsigned long long)state.step, (long long)state.total,
