@@ -90,8 +90,8 @@ static const char *obstacle(struct job *job, uint32_t lost)
 
 static bool wants_healing(const struct job *job)
 {
-    return spec_heals(job->config->spec) &&
-           (job->state == JOB_RUN || job->state == JOB_HEAL) && !job->stop_signal;
+    return spec_heals(job->config->spec) && (job->state == JOB_RUN || job->state == JOB_HEAL) &&
+           !job->stop_signal;
 }
 
 /* What becomes of the rank; LOSS_NONE: the job can't go on. */

@@ -7,7 +7,7 @@
 #define ENV_BOARD_FD "LAUNCH_BOARD_FD" /* descriptor number of the board (a memfd) */
 #define ENV_BELL_FD "LAUNCH_BELL_FD"   /* eventfd a worker writes when its stage changes */
 #define ENV_SLOT "LAUNCH_SLOT"         /* index of this worker's slot; a standby's is a spare one */
-#define ENV_GENERATION "LAUNCH_GENERATION"  /* generation at start; heals go on from there */
+#define ENV_GENERATION "LAUNCH_GENERATION" /* generation at start; heals go on from there */
 /* In a standby, where RANK is set by launch_join(): 1; 2: it makes its GPU's context before it waits, 3: it loads NCCL, too */
 #define ENV_STANDBY "LAUNCH_SPARE"
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */

@@ -69,9 +69,8 @@ static int copy_device(struct launch *l, const struct piece *piece)
     if (rc)
         return rc;
     if (bytes != piece->bytes)
-        return launch_fail(l, LAUNCH_INVALID,
-                           "launch_nccl_keep: %zu bytes here, %llu on rank %d", piece->bytes,
-                           (unsigned long long)bytes, l->root);
+        return launch_fail(l, LAUNCH_INVALID, "launch_nccl_keep: %zu bytes here, %llu on rank %d",
+                           piece->bytes, (unsigned long long)bytes, l->root);
     return l->ops->memory->broadcast(l->backend, piece->to, piece->bytes, l->root);
 }
 

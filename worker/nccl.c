@@ -256,7 +256,7 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
                                "the communicator of generation %u has failed already", generation);
         n->generation = generation;
         r = make_comm(n);
-        if (r != LAUNCH_OK)
+        if (r != LAUNCH_OK || !n->line)
             return r;
     }
     *ret_comm = n->line->comm;

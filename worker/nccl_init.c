@@ -126,8 +126,8 @@ static int init_comm(struct nccl *n, const ncclUniqueId *id, uint64_t deadline_n
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
     config.commName = n->name;
 #endif
-    ncclResult_t e =
-        ncclCommInitRankConfig(&n->line->comm, launch_world_size(n->l), *id, launch_rank(n->l), &config);
+    ncclResult_t e = ncclCommInitRankConfig(&n->line->comm, launch_world_size(n->l), *id,
+                                            launch_rank(n->l), &config);
     int r = nccl_await_call(n, "ncclCommInitRankConfig", e, deadline_ns);
     return r == LAUNCH_TIMEOUT ? fail_timeout(n) : r;
 }

@@ -20,10 +20,10 @@ struct line {
     cudaStream_t stream; /* stays until it was given up, cut or not */
     uint32_t generation;
     pthread_t guard;
-    pthread_mutex_t inside; /* held by the job's thread while it may be in NCCL */
-    atomic_bool ready;      /* comm is set up */
-    atomic_bool cut;        /* the generation is over: comm is the guard's */
-    atomic_bool gone;       /* the guard has done its work */
+    pthread_mutex_t inside;    /* held by the job's thread while it may be in NCCL */
+    atomic_bool ready;         /* comm is set up */
+    atomic_bool cut;           /* the generation is over: comm is the guard's */
+    atomic_bool gone;          /* the guard has done its work */
     _Atomic uint32_t given_up; /* futex */
     struct line *next;
 };

@@ -19,7 +19,8 @@
 #include <time.h>
 
 #define NCCL_HAS_REVOKE 22807
-#define STUCK_NS (300 * NS_PER_MS) /* a call that takes longer waits for the GPU, which waits for the dead */
+#define STUCK_NS                                                                                   \
+    (300 * NS_PER_MS) /* a call that takes longer waits for the GPU, which waits for the dead */
 #define REVOKE_NS (5 * NS_PER_S)
 #define NAP_NS 20000ull
 

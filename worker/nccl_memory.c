@@ -59,7 +59,5 @@ static int memory_broadcast(void *device, void *data, size_t bytes, int root)
     return r;
 }
 
-const struct device_memory NCCL_MEMORY = {.alloc = memory_alloc,
-                                          .free = memory_free,
-                                          .move = memory_move,
-                                          .broadcast = memory_broadcast};
+const struct device_memory NCCL_MEMORY = {
+    .alloc = memory_alloc, .free = memory_free, .move = memory_move, .broadcast = memory_broadcast};

@@ -300,8 +300,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
     (void)stream;
-    *status = getenv("FAKE_CUDA_CAPTURE") ? cudaStreamCaptureStatusActive
-                                          : cudaStreamCaptureStatusNone;
+    *status =
+        getenv("FAKE_CUDA_CAPTURE") ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 

@@ -197,7 +197,8 @@ static void check_state(struct launch *l)
     static int64_t copy[100000];
     const int64_t *ballast = state.ballast;
     int64_t all = 0;
-    if (device_ballast && cudaMemcpy(copy, device_ballast, sizeof copy, cudaMemcpyDeviceToHost) == cudaSuccess)
+    if (device_ballast &&
+        cudaMemcpy(copy, device_ballast, sizeof copy, cudaMemcpyDeviceToHost) == cudaSuccess)
         ballast = copy;
     for (size_t i = 0; i < 100000; i++)
         all += ballast[i];

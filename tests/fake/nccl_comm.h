@@ -51,7 +51,7 @@ struct ncclComm {
     bool blocking;
     enum comm_state state;
     ncclResult_t error; /* what ncclCommGetAsyncError() says for ever */
-    bool aborted; /* or revoked: its work is cut short */
+    bool aborted;       /* or revoked: its work is cut short */
     bool revoked, freed;
     unsigned inside; /* threads in a call */
     struct ncclComm *next_freed;

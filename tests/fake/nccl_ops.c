@@ -37,7 +37,8 @@ struct batch {
 };
 
 static _Thread_local int group_depth;
-static _Thread_local struct batch *group; /* being filled between ncclGroupStart() and ncclGroupEnd() */
+static _Thread_local struct batch
+    *group; /* being filled between ncclGroupStart() and ncclGroupEnd() */
 
 static size_t type_bytes(ncclDataType_t type)
 {
