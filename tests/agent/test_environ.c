@@ -256,9 +256,10 @@ TEST(a_standby_is_told_that_it_is_one_and_has_no_rank_yet)
     struct environ e;
     char *none[] = {NULL};
     setup(4, 0);
+    spec.standby = STANDBY_NCCL;
     CHECK_INT(environ_init(&e, 5, none, NULL), ==, 0);
     char *const *env = environ_of(&e, &job, 4);
-    CHECK_STR(value(env, "LAUNCH_SPARE"), "1");
+    CHECK_STR(value(env, "LAUNCH_SPARE"), "3");
     CHECK_STR(value(env, "LAUNCH_SLOT"), "4");
     CHECK_STR(value(env, "WORLD_SIZE"), "4");
     CHECK(!value(env, "RANK") && !value(env, "LOCAL_RANK") && !value(env, "ROLE_RANK"));

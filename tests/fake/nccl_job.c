@@ -256,6 +256,44 @@ static int wrong_call(struct launch *l)
     return launch_nccl_call(l, ncclBroadcast(&data, &data, 1, ncclInt64, 99, comm, stream));
 }
 
+static int abort_if_called(void)
+{
+    abort();
+}
+
+/* Work that was cut short looks finished: it is the generation that tells. Raw calls are refused, not a crash. */
+static int sleeps(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int64_t data = 1;
+
+    int r = sum(l);
+    CHECK(r == LAUNCH_OK && meet(l, &comm, &stream) == LAUNCH_OK);
+    if (launch_rank(l) != 0)
+        return launch_barrier(l);
+    CHECK(launch_nccl_call(l, ncclAllReduce(&data, &data, 1, ncclInt64, ncclSum, comm, stream)) ==
+          LAUNCH_OK);
+    atomic_store(&launch_device_slot(l)->step, 1);
+    ring_bell(l);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess && data < 0);
+    CHECK(launch_check(l) == LAUNCH_AGAIN);
+    CHECK(launch_nccl_call(l, (ncclResult_t)abort_if_called()) == LAUNCH_AGAIN);
+    CHECK(ncclAllReduce(&data, &data, 1, ncclInt64, ncclSum, comm, stream) == ncclInvalidUsage);
+    return launch_nccl_wait(l);
+}
+
+static int enters_twice(struct launch *l)
+{
+    ncclComm_t comm;
+
+    CHECK(meet(l, &comm, NULL) == LAUNCH_OK);
+    CHECK(launch_nccl_leave(l, ncclSuccess) == LAUNCH_INVALID);
+    CHECK(launch_nccl_enter(l) == LAUNCH_OK && launch_nccl_enter(l) == LAUNCH_INVALID);
+    CHECK(launch_nccl_leave(l, ncclSuccess) == LAUNCH_OK);
+    return launch_nccl_wait(l);
+}
+
 static const struct {
     const char *name;
     int (*run)(struct launch *l);
@@ -271,6 +309,8 @@ static const struct {
     {"others-die", others_die},
     {"wait-only", wait_only},
     {"wrong-call", wrong_call},
+    {"sleeps", sleeps},
+    {"enters-twice", enters_twice},
     {"every-operation", every_operation},
 };
 

@@ -391,6 +391,31 @@ TEST(nccl_a_rank_that_waits_for_the_dead_is_freed_by_a_new_generation)
     CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
 }
 
+TEST(nccl_a_rank_asleep_in_cuda_is_freed_and_what_it_has_is_not_taken_for_a_sum)
+{
+    struct crew c;
+    crew_run(&c, 3, 3, 0, "sleeps");
+    await_entered(&c);
+    next_generation(&c);
+    check_all_end(&c, -LAUNCH_AGAIN);
+}
+
+TEST(nccl_whoever_enters_leaves_once)
+{
+    struct crew c;
+    crew_run(&c, 2, 2, 0, "enters-twice");
+    check_all_end(&c, LAUNCH_OK);
+}
+
+TEST(nccl_a_wait_for_a_stream_that_is_captured_is_refused)
+{
+    struct crew c;
+    setenv("FAKE_CUDA_CAPTURE", "1", 1);
+    crew_run(&c, 1, 1, 0, "sum");
+    CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_INVALID);
+    check_error(&c, 0, "end the capture first");
+}
+
 TEST(nccl_a_stream_that_never_finishes_is_left_by_a_new_generation)
 {
     struct crew c;
