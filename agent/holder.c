@@ -15,9 +15,9 @@
 #define WHOLE 0
 #define PAGE_LOCK(page) (1 + (off_t)(page))
 
-static int lock(int fd, int how, int type, off_t at, struct flock *ret)
+static int lock_range(int fd, int how, int type, off_t at, off_t n, struct flock *ret)
 {
-    struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
     int rc;
     do
         rc = fcntl(fd, how, &l);
@@ -25,6 +25,11 @@ static int lock(int fd, int how, int type, off_t at, struct flock *ret)
     if (ret)
         *ret = l;
     return rc < 0 ? (errno == EACCES ? -EAGAIN : -errno) : 0;
+}
+
+static int lock(int fd, int how, int type, off_t at, struct flock *ret)
+{
+    return lock_range(fd, how, type, at, 1, ret);
 }
 
 int holder_state(int fd)
@@ -66,6 +71,11 @@ int holder_sign(int fd, const struct holder *who)
         return written < 0 ? -errno : 0;
     }
     return -ENOSPC;
+}
+
+void holder_unsign(int fd)
+{
+    (void)!lock_range(fd, F_OFD_SETLK, F_UNLCK, PAGE_LOCK(0), HOLDER_PAGES, NULL);
 }
 
 /* Foreign text on its way to a terminal. */

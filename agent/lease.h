@@ -24,6 +24,9 @@ MUST_CHECK int lease_take(struct lease *lease, const struct job_spec *spec, stru
 void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
                  const char *sysroot);
 
+/* Another process has taken over (--detach): writes down which. */
+void lease_sign_again(const struct lease *lease, const struct job_spec *spec);
+
 /* Takes a zeroed one too. */
 void lease_close(struct lease *lease);
 

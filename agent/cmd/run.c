@@ -113,7 +113,7 @@ static int prepare(struct parts *parts, struct job_spec *spec)
     return exit_code;
 }
 
-static int start(struct job_config *config)
+static int start(struct job_config *config, const struct lease *lease)
 {
     struct rundir_place place;
     struct err err;
@@ -132,6 +132,7 @@ static int start(struct job_config *config)
         int exit_code = detach(spec->run_id, config->logs->dir, &config->started_fd);
         if (exit_code >= 0)
             return exit_code;
+        lease_sign_again(lease, spec);
     }
     rundir_choose(&place, config->sysroot, spec->run_id, spec->detach);
     config->place = &place;
@@ -196,7 +197,8 @@ static int run(struct job_spec *spec)
                                                .sysroot = parts.sysroot,
                                                .cgroup = &parts.cgroup,
                                                .started_fd = -1,
-                                               .ignored_signals = parts.ignored_signals});
+                                               .ignored_signals = parts.ignored_signals},
+                          &parts.lease);
     cgroup_close(&parts.cgroup);
     logs_finish(&parts.logs);
     placement_finish(&parts.placement);

@@ -107,5 +107,12 @@ CUDA_VISIBLE_DEVICES=$mig hold --gpus=1; CUDA_VISIBLE_DEVICES=$mig run --gpus=1 
 old=MIG-GPU-000000a1-0000-0000-0000-000000000001
 CUDA_VISIBLE_DEVICES=$old/1/0 hold --gpus=1
 CUDA_VISIBLE_DEVICES=$old/2/0 sees "$old/2/0|" --gpus=1
-run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"; release
+run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"
+check "whose is told: $(cat err)" has '^launch:   1    shared  run holder ' err; release
+run --gpus=1-1 --wait=10s true; expect 0 "it is gone"
+CUDA_VISIBLE_DEVICES=$old/1/0 hold --nproc-per-node=1; run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is used"
+release
+# who runs in the background is found by the process that does
+mkdir -p machine/tmp; id=$("$LAUNCH" --gpus=1 --detach --log-dir=back sleep $TAG); pid=$("$LAUNCH" ps --json | grep -o '"pid": [0-9]*')
+"$LAUNCH" gpus >out; check "the same process as ps: $pid, $(cat out)" has "run $id .*pid ${pid##* }," out; "$LAUNCH" stop "$id"
 finish
