@@ -94,7 +94,7 @@ kill -CONT "$(pgrep -P $a)"
 ask stop night; expect 0 "the last one"; wait $a
 ask ps; check "nothing runs" test "$(wc -l <said)" = 1
 check "no socket is left" test "$(sockets)" = 0
-check "nor a directory" test -z "$(ls machine/dev/shm machine/tmp | grep launch-)"
+check "nor a directory: $(ls -R machine/dev/shm machine/tmp)" test -z "$(ls machine/dev/shm machine/tmp | grep 'launch-[0-9]')"
 
 # nothing is left of what is killed, at the latest when somebody looks
 for victim in guard agent both; do

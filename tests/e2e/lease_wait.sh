@@ -11,7 +11,7 @@ until [ -e end.$1 ]; do read -r -t 0.02 <> <(:); done
 exit 0
 W
 # job NAME arguments...: in the background, its pid in $pid_NAME; until end NAME
-job() { local name=$1; shift; "$LAUNCH" --run-id="$name" "$@" ./stay.sh "$name" >o.$name 2>e.$name </dev/null & eval "pid_$name=$!"; }
+job() { local name=$1; shift; rm -f "e.$name"; "$LAUNCH" --run-id="$name" "$@" ./stay.sh "$name" >o.$name 2>e.$name </dev/null & eval "pid_$name=$!"; }
 has_gpus() { until_true test -s "got.$1"; check "$1 has GPUs $2: $(cat got.$1 e.$1)" grep -qxE "$2" got.$1; }
 in_line() { until_true has "number $2 in line" "e.$1" || fail "$1 is number $2: $(cat e.$1)"; }
 end() { local p="pid_$1"; : >end.$1; wait "${!p}"; rc=$?; }

@@ -7,9 +7,14 @@ worker p.sh <<'W'
 #!/bin/sh
 echo "$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$NCCL_RAS_ADDR" >v.$RANK
 W
-# hold ARGUMENTS...: a job that keeps its GPUs until release
-hold() { : >held; "$LAUNCH" --run-id=holder "$@" sh -c 'echo up >>held; exec sleep '$TAG >/dev/null 2>&1 </dev/null & holder=$!; until_true test -s held; }
-release() { kill -9 $holder; wait $holder 2>/dev/null; }
+# hold ARGUMENTS...: a job that keeps its GPUs until release, which returns when they are free: who looks at once may find the
+# agent still ending the job
+hold() {
+    : >held; "$LAUNCH" --run-id=holder "$@" sh -c 'echo up >>held; exec sleep '$TAG >/dev/null 2>hold.err </dev/null & holder=$!
+    until_true test -s held || fail "hold $*: $(cat hold.err)"
+}
+free() { not eval '"$LAUNCH" gpus | grep -q "run holder"'; }
+release() { kill -9 $holder; wait $holder 2>/dev/null; until_true free || fail "GPUs are still held"; }
 # sees ENTRIES|ORDER arguments...: N workers that see that
 sees_exactly() { case $(cat v.0) in "$1" | "$1|"*) true ;; *) false ;; esac; }
 sees() {
@@ -109,7 +114,6 @@ CUDA_VISIBLE_DEVICES=$old/1/0 hold --gpus=1
 CUDA_VISIBLE_DEVICES=$old/2/0 sees "$old/2/0|" --gpus=1
 run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"
 check "whose is told: $(cat err)" has '^launch:   1    shared  run holder ' err; release
-run --gpus=1-1 --wait=10s true; expect 0 "it is gone"
 CUDA_VISIBLE_DEVICES=$old/1/0 hold --nproc-per-node=1; run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is used"
 release
 # who runs in the background is found by the process that does
