@@ -114,5 +114,5 @@ int cmd_ps(int argc, char **argv)
     else
         print_table(&jobs);
     client_finish(&jobs);
-    return EXIT_CODE_OK;
+    return words_flush();
 }

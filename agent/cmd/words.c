@@ -20,7 +20,7 @@ static const struct {
 } OPTIONS[] = {
     {"--json", NULL, WORD_JSON, false},     {"--watch", "-w", WORD_WATCH, false},
     {"--follow", "-f", WORD_FOLLOW, false}, {"--now", NULL, WORD_NOW, false},
-    {"--rank", "-r", WORD_RANK, true},
+    {"--rank", "-r", WORD_RANK, true},      {"--lease-dir", NULL, WORD_LEASE_DIR, true},
 };
 
 /* ---- wrong words ---- */
@@ -101,6 +101,8 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         return refuse(command, argv[0], value ? "takes no value" : "needs a value");
     if (OPTIONS[i].word == WORD_RANK && !parse_number(value, INT32_MAX, &w->rank))
         return refuse(command, argv[0], "must be the number of a rank");
+    if (OPTIONS[i].word == WORD_LEASE_DIR)
+        w->lease_dir = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -134,7 +136,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
             return EXIT_CODE_USAGE;
         i += used;
     }
-    if ((takes & WORD_RUN) && !ret->run)
+    if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them");
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
         refuse(argv[0], "", "which signal?");
@@ -172,6 +174,14 @@ int words_tell(const struct err *err)
 }
 
 /* ---- for people ---- */
+
+int words_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_CODE_OK;
+    log_error("stdout: %s", strerror(errno));
+    return EXIT_CODE_OURS;
+}
 
 const char *words_age(uint64_t ms, char text[WORDS_AGE_BYTES])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of a subcommand that speaks to running jobs, and the job it means. */
+/* The command line of a subcommand that shows or steers running jobs, and the job it means. */
 #ifndef LAUNCH_AGENT_CMD_WORDS_H
 #define LAUNCH_AGENT_CMD_WORDS_H
 
@@ -14,6 +14,7 @@ enum {
     WORD_RANK = 16,
     WORD_FOLLOW = 32,
     WORD_NOW = 64,
+    WORD_LEASE_DIR = 128,
 };
 
 struct words {
@@ -21,6 +22,7 @@ struct words {
     const char *run; /* with WORD_RUN */
     int number;      /* with WORD_SIGNAL: the signal */
     int rank;        /* or WIRE_ALL_RANKS */
+    const char *lease_dir; /* with WORD_LEASE_DIR */
 };
 
 /* Parses argv[1..]. Returns -1: go on; else the exit code, all has been said (wrong words, --help). */
@@ -35,6 +37,9 @@ int words_ask(struct client_job *job, enum wire_verb verb, const struct words *w
 
 /* Says an error and returns the exit code: 2 if something else should be asked for, 125 if that is not the reason. */
 int words_tell(const struct err *err);
+
+/* All that was printed must have arrived: the exit code, 0 or 125 and a line. */
+int words_flush(void);
 
 /* "3s", "5m12s", "2h05m", "3d04h" of milliseconds. Returns text. */
 #define WORDS_AGE_BYTES 32
