@@ -212,10 +212,32 @@ static int check_users(struct taking *t, struct err *err)
 
 /* ---- taking ---- */
 
+/* Instances are named by UUIDs that NVML alone can tell the GPU of. */
+static void find_parents(struct taking *t)
+{
+    const struct gpu_set *set = &t->plan->gpu_set;
+    const char *name[GPU_MAX];
+    int unit[GPU_MAX], parent[GPU_MAX];
+    unsigned n = 0;
+    for (unsigned i = 0; i < set->n; i++) {
+        if (set->index[i] >= 0 || t->units.of_set[i] < 0 ||
+            t->units.parent[t->units.of_set[i]] >= 0)
+            continue;
+        unit[n] = t->units.of_set[i];
+        name[n++] = set->entry[i];
+    }
+    if (gpu_users_find_mig(parent, &t->plan->gpus, name, n) < 0)
+        log_debug("lease: NVML can't tell which GPU a MIG instance is part of");
+    for (unsigned i = 0; i < n; i++)
+        t->units.parent[unit[i]] = parent[i];
+}
+
 static int begin(struct taking *t, struct err *err)
 {
     const struct gpu_set *set = &t->plan->gpu_set;
     int rc = units_open(&t->units, t->spec->lease_dir, t->sysroot, &t->plan->gpus, set, err);
+    if (rc == 0)
+        find_parents(t);
     if (rc == 0)
         rc = units_open_all(&t->units, err);
     if (rc == 0 && t->spec->wait_ms)

@@ -23,12 +23,6 @@
 #define FIELD_LINK_SPEED 164 /* MB/s of the link in scope, since Hopper */
 #define FIELD_COMMON_SPEED 90
 
-struct pci_info {
-    char legacy[16];
-    unsigned domain, bus, device, id, subsystem_id;
-    char address[32];
-};
-
 struct memory {
     unsigned long long total, free, used;
 };
@@ -81,7 +75,7 @@ struct calls {
     int (*nodes)(nvml_device, unsigned, unsigned long *, unsigned);
     int (*link_state)(nvml_device, unsigned, int *);
     int (*link_version)(nvml_device, unsigned, int *);
-    int (*link_remote)(nvml_device, unsigned, struct pci_info *);
+    int (*link_remote)(nvml_device, unsigned, struct nvml_pci *);
     int (*link_remote_type)(nvml_device, unsigned, int *);
     int (*fields)(nvml_device, int, struct field *);
     int (*level)(nvml_device, nvml_device, int *);
@@ -156,15 +150,14 @@ static int peer_of(const struct calls *calls, nvml_device device, unsigned link,
                    const struct gpu_list *gpus)
 {
     int type;
-    struct pci_info remote;
+    struct nvml_pci remote;
     if (calls->link_remote_type && calls->link_remote_type(device, link, &type) == NVML_SUCCESS &&
         type == TO_SWITCH)
         return -1;
     if (!calls->link_remote || calls->link_remote(device, link, &remote) != NVML_SUCCESS)
         return -1;
-    char address[sizeof gpus->gpu[0].pci];
-    snprintf(address, sizeof address, "%04x:%02x:%02x.0", remote.domain & 0xffffffu,
-             remote.bus & 0xffu, remote.device & 0xffu);
+    char address[NVML_ADDRESS_BYTES];
+    nvml_lib_address(&remote, address);
     for (unsigned i = 0; i < gpus->n; i++)
         if (strcmp(gpus->gpu[i].pci, address) == 0)
             return (int)i;

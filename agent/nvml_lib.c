@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 
 bool nvml_lib_open(struct nvml_lib *lib)
 {
@@ -16,5 +17,15 @@ bool nvml_lib_open(struct nvml_lib *lib)
     *(void **)&lib->processes = dlsym(lib->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (!lib->processes) /* the same call under its name of driver 450 */
         *(void **)&lib->processes = dlsym(lib->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
+    *(void **)&lib->by_uuid = dlsym(lib->handle, "nvmlDeviceGetHandleByUUID");
+    *(void **)&lib->gpu_of_mig =
+        dlsym(lib->handle, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+    *(void **)&lib->pci = dlsym(lib->handle, "nvmlDeviceGetPciInfo_v3");
     return lib->init && lib->by_pci && lib->error && lib->processes;
+}
+
+void nvml_lib_address(const struct nvml_pci *pci, char ret[NVML_ADDRESS_BYTES])
+{
+    snprintf(ret, NVML_ADDRESS_BYTES, "%04x:%02x:%02x.0", pci->domain & 0xffffffu, pci->bus & 0xffu,
+             pci->device & 0xffu);
 }

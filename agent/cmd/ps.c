@@ -29,24 +29,30 @@ static const char *or_dash(const char *text)
     return *text ? text : "-";
 }
 
+static void widen(int *width, const char *text)
+{
+    int n = (int)strlen(text);
+    *width = n > *width ? n : *width;
+}
+
 static void print_table(const struct client_jobs *jobs)
 {
     char user[NAME_BYTES], age[WORDS_AGE_BYTES];
-    int id = 3, name = 4;
+    int id = 3, name = 4, gpus = 4;
     for (size_t i = 0; i < jobs->n; i++) {
-        int a = (int)strlen(jobs->job[i].job.run_id), b = (int)strlen(jobs->job[i].job.name);
-        id = a > id ? a : id;
-        name = b > name ? b : name;
+        widen(&id, jobs->job[i].job.run_id);
+        widen(&name, jobs->job[i].job.name);
+        widen(&gpus, jobs->job[i].job.gpus);
     }
-    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-8s  %8s  %6s  %s\n", id, "RUN", name, "NAME", "USER",
-           "STATE", "RANKS", "GPUS", "RESTARTS", "AGE", "PROGRAM");
+    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-*s  %8s  %6s  %s\n", id, "RUN", name, "NAME", "USER",
+           "STATE", "RANKS", gpus, "GPUS", "RESTARTS", "AGE", "PROGRAM");
     for (size_t i = 0; i < jobs->n; i++) {
         const struct client_job *j = &jobs->job[i];
         if (j->trouble.code)
             continue;
-        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-8s  %8" PRIu32 "  %6s  %s\n", id,
+        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-*s  %8" PRIu32 "  %6s  %s\n", id,
                j->job.run_id, name, or_dash(j->job.name), user_name(j->uid, user), j->job.state,
-               j->job.world_size, or_dash(j->job.gpus), j->job.restarts,
+               j->job.world_size, gpus, or_dash(j->job.gpus), j->job.restarts,
                words_age(j->job.age_ms, age), j->job.program);
     }
 }

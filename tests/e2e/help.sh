@@ -10,7 +10,7 @@ run help --help; check "help --help is the same" cmp -s out all
 run --version; check "one line of version: $(cat out)" has '^launch [0-9]+\.[0-9]+\.[0-9]+$' out
 run help restarts; expect 0 "a topic"; check "text and options: $(cat out)" has '^Restarts$' out
 run help PET_NNODES; check "a variable: $(cat out)" has '--nnodes=' out
-run help restart; expect 2 "no such topic"; check "the nearest: $(cat err)" has 'did you mean: launch help restarts\?' err
+run help restartss; expect 2 "no such topic"; check "the nearest: $(cat err)" has 'did you mean: launch help restarts\?' err
 run help one two; expect 2 "two topics"
 
 run help --man; expect 0 "--man"; mv out launch.1

@@ -118,6 +118,15 @@ run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"
 check "whose is told: $(cat err)" has '^launch:   1    shared  run holder ' err; release
 CUDA_VISIBLE_DEVICES=$old/1/0 hold --nproc-per-node=1; run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is used"
 release
+# of the new ones NVML knows it
+if [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ]; then
+    export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_MIG="5 $mig"
+    CUDA_VISIBLE_DEVICES=$mig hold --gpus=1
+    run --gpus=5-5 ./p.sh; expect 75 "the GPU of a MIG instance, as NVML tells"; sees '0,1,2,3,4,6,7|PCI_BUS_ID' --gpus=7
+    check "launch gpus: $("$LAUNCH" gpus)" eval '"$LAUNCH" gpus | grep -q "^5    shared  run holder "'; release
+    hold --gpus=5-5; CUDA_VISIBLE_DEVICES=$mig run --gpus=1 ./p.sh; expect 75 "a MIG instance of a GPU that is taken"; release
+    unset LD_LIBRARY_PATH FAKE_NVML_MIG
+fi
 # who runs in the background is found by the process that does
 mkdir -p machine/tmp; id=$("$LAUNCH" --gpus=1 --detach --log-dir=back sleep $TAG); pid=$("$LAUNCH" ps --json | grep -o '"pid": [0-9]*')
 "$LAUNCH" gpus >out; check "the same process as ps: $pid, $(cat out)" has "run $id .*pid ${pid##* }," out; "$LAUNCH" stop "$id"
