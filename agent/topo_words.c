@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a topology means, in words. */
-#include "numa.h"
+#include "bitset.h"
 #include "topo.h"
 
 #include <string.h>
@@ -77,9 +77,9 @@ static struct gpus name_gpus(uint64_t set)
 {
     struct gpus name;
     const char *word = set & (set - 1) ? "GPUs " : "GPU ";
-    unsigned long mask = set;
+    struct bitset numbers = {.word = {set}};
     snprintf(name.text, sizeof name.text, "%s", word);
-    numa_list_of_mask(name.text + strlen(word), sizeof name.text - strlen(word), &mask, 1);
+    bitset_text(&numbers, name.text + strlen(word), sizeof name.text - strlen(word));
     return name;
 }
 

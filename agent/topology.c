@@ -2,6 +2,7 @@
 /* See topology.h: puts the sources together. Must never print. */
 #include "topology.h"
 
+#include "bitset.h"
 #include "kfd.h"
 #include "nic.h"
 #include "numa.h"
@@ -94,6 +95,15 @@ static void read_gpu(struct topology *t, unsigned i, const char *sysroot)
     clean(gpu->name);
 }
 
+/* What is not told leaves the text alone. */
+static void take_mask(char *text, size_t size, const unsigned long *mask, size_t mask_bytes)
+{
+    struct bitset set = {0};
+    memcpy(set.word, mask, mask_bytes);
+    if (!bitset_empty(&set))
+        bitset_text(&set, text, size);
+}
+
 static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
 {
     if (told->name[0])
@@ -103,8 +113,8 @@ static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
         gpu->now = (struct pci_link){(unsigned)told->gen, (unsigned)told->width};
     if (told->most_gen > 0 && told->most_width > 0)
         gpu->most = (struct pci_link){(unsigned)told->most_gen, (unsigned)told->most_width};
-    numa_list_of_mask(gpu->cpus, sizeof gpu->cpus, told->cpus, NVML_CPU_WORDS);
-    numa_list_of_mask(gpu->nodes, sizeof gpu->nodes, told->nodes, NVML_NODE_WORDS);
+    take_mask(gpu->cpus, sizeof gpu->cpus, told->cpus, sizeof told->cpus);
+    take_mask(gpu->nodes, sizeof gpu->nodes, told->nodes, sizeof told->nodes);
 }
 
 static void take_nvml_links(struct topology *t)
