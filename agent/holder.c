@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "holder.h"
 
+#include "clean.h"
 #include "sysfile.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,9 +83,7 @@ static void take_text(const char *page, const char *key, char *ret, size_t bytes
 {
     if (!sysfile_field(page, key, ret, bytes))
         ret[0] = '\0';
-    for (char *c = ret; *c; c++)
-        if (!isascii(*c) || !isprint((unsigned char)*c))
-            *c = '?';
+    clean(ret, bytes, ret);
 }
 
 static uint64_t take_number(const char *page, const char *key, uint64_t max)

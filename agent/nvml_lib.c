@@ -18,8 +18,7 @@ bool nvml_lib_open(struct nvml_lib *lib)
     if (!lib->processes) /* the same call under its name of driver 450 */
         *(void **)&lib->processes = dlsym(lib->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
     *(void **)&lib->by_uuid = dlsym(lib->handle, "nvmlDeviceGetHandleByUUID");
-    *(void **)&lib->gpu_of_mig =
-        dlsym(lib->handle, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+    *(void **)&lib->gpu_of_mig = dlsym(lib->handle, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
     *(void **)&lib->pci = dlsym(lib->handle, "nvmlDeviceGetPciInfo_v3");
     return lib->init && lib->by_pci && lib->error && lib->processes;
 }

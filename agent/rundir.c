@@ -205,9 +205,8 @@ static void walk_users(struct walk *w, const char *parent, const char *prefix, c
         closedir(dir);
 }
 
-int rundir_walk(const char *sysroot,
-                void (*visit)(void *user, const struct rundir_place *place), void *user,
-                struct err *err)
+int rundir_walk(const char *sysroot, void (*visit)(void *user, const struct rundir_place *place),
+                void *user, struct err *err)
 {
     struct walk w = {.sysroot = sysroot, .visit = visit, .user = user};
     static const char *const parents[] = {"/dev/shm", "/tmp"};

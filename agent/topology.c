@@ -3,6 +3,7 @@
 #include "topology.h"
 
 #include "bitset.h"
+#include "clean.h"
 #include "kfd.h"
 #include "nic.h"
 #include "numa.h"
@@ -12,12 +13,7 @@
 #include <string.h>
 
 /* Names come from drivers and programs, and go to terminals. */
-static void clean(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
+#define CLEAN(array) clean(array, sizeof(array), array)
 
 /* ---- the CPUs ---- */
 
@@ -37,8 +33,8 @@ static void read_cpu(struct topology *t, const char *sysroot)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (sysfile_field(text, texts[i].key, value, sizeof value))
             snprintf((char *)t + texts[i].at, texts[i].bytes, "%s", value + strspn(value, ": \t"));
-    clean(t->cpu_vendor);
-    clean(t->cpu_name);
+    CLEAN(t->cpu_vendor);
+    CLEAN(t->cpu_name);
     if (sysfile_field(text, "cpu family", value, sizeof value))
         t->cpu_family = (unsigned)strtoul(value + strspn(value, ": \t"), NULL, 10);
     if (sysfile_field(text, "model", value, sizeof value))
@@ -92,7 +88,7 @@ static void read_gpu(struct topology *t, unsigned i, const char *sysroot)
     else if (sysfile_read(text, sizeof text, sysroot, "/proc/driver/nvidia/gpus/%s/information",
                           address) >= 0)
         sysfile_field(text, "Model:", gpu->name, sizeof gpu->name);
-    clean(gpu->name);
+    CLEAN(gpu->name);
 }
 
 /* What is not told leaves the text alone. */
@@ -108,7 +104,7 @@ static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
 {
     if (told->name[0])
         snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
-    clean(gpu->name);
+    CLEAN(gpu->name);
     if (told->gen > 0 && told->width > 0)
         gpu->now = (struct pci_link){(unsigned)told->gen, (unsigned)told->width};
     if (told->most_gen > 0 && told->most_width > 0)
@@ -141,7 +137,7 @@ static void name_users(struct nvml_gpu *gpu, const char *sysroot)
             0)
             user->name[0] = '\0';
         user->name[strcspn(user->name, "\n")] = '\0';
-        clean(user->name);
+        CLEAN(user->name);
     }
 }
 

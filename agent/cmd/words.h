@@ -18,10 +18,10 @@ enum {
 };
 
 struct words {
-    unsigned given;  /* WORD_* */
-    const char *run; /* with WORD_RUN */
-    int number;      /* with WORD_SIGNAL: the signal */
-    int rank;        /* or WIRE_ALL_RANKS */
+    unsigned given;        /* WORD_* */
+    const char *run;       /* with WORD_RUN */
+    int number;            /* with WORD_SIGNAL: the signal */
+    int rank;              /* or WIRE_ALL_RANKS */
     const char *lease_dir; /* with WORD_LEASE_DIR */
 };
 
