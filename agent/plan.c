@@ -153,7 +153,7 @@ static int name_by_uuid(struct plan *plan, struct err *err)
                            "--gpu-ids=uuid: the driver does not tell that of GPU %s before its "
                            "first use (nvidia-smi is one)",
                            gpu->pci);
-        snprintf(set->entry[i], sizeof set->entry[i], "%s", gpu->uuid);
+        memcpy(set->entry[i], gpu->uuid, sizeof gpu->uuid); /* it has room for longer names */
     }
     return 0;
 }
