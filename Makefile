@@ -4,8 +4,11 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
-# make torture          kills random processes of N=200 jobs; nothing may be left   (SEED=)
+# make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
+# make example          config/example.yaml anew, from the table of settings
+# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
 # make install clean deps
+# make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
 # CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
 # PREFIX=/usr/local DESTDIR=
@@ -39,9 +42,10 @@ OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointe
 LDFLAGS += -fsanitize=$(SAN)
 endif
 
-# libuv goes into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
+# libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
 find_lib = $(filter /%,$(shell $(CC) -print-file-name=$(1) 2>/dev/null))
 LIBUV := $(firstword $(call find_lib,libuv_a.a) $(call find_lib,libuv.a) -luv)
+LIBYAML := $(firstword $(call find_lib,libyaml.a) -lyaml)
 
 # ---- CUDA and NCCL, if both are here ----
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -87,6 +91,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -97,7 +102,7 @@ BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLE
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
 endif
 
-.PHONY: all check run-tests demo lint bench torture install clean deps tools FORCE
+.PHONY: all check run-tests demo lint bench fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -110,7 +115,7 @@ else
 endif
 
 # Rebuild when the compiler or a flag changes.
-FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(NCCL_CFLAGS) $(NCCL_LIBS)
+FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFLAGS) $(NCCL_LIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
@@ -123,7 +128,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 
 $(B)/launch: $(AGENT) $(CONFIG) $(PROTO)
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -o $@
 
 # An archive is one object with everything but launch_* made local, so that a job's own board_open()
 # does not clash with ours.
@@ -176,7 +181,7 @@ $(B)/examples/%.so: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_SOS)
 $(B)/tests/unit: $(TESTS) $(TESTED)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c and the
 # examples with worker/nccl.c, compiled and linked against them.
@@ -190,7 +195,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c) $(FAKE)/libcudart.so.13
-$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c)
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
@@ -212,7 +217,13 @@ $(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV)) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
+
+# With SAN=fuzzer-no-link,... libFuzzer drives them; else driver.c, which runs the files that it is given.
+$(FUZZERS): $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(findstring fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(TESTED)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(if $(findstring fuzzer,$(SAN)),-fsanitize=fuzzer) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # The same as an MPI program, with each MPI that has its headers here.
 MPIS = $(foreach m,openmpi mpich,$(if $(shell echo '#include <mpi.h>' | mpicc.$(m) -E - 2>/dev/null | head -1),$(m)))
@@ -225,7 +236,7 @@ $(B)/tests/bench/collective_%: tests/bench/collective.c proto/clock.h
 check: deps
 	@$(MAKE) --no-print-directory all run-tests
 
-run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH)
+run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH) $(FUZZERS)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
 	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
@@ -244,6 +255,7 @@ deps:
 	command -v $(CC) >/dev/null || need="$$need $(notdir $(firstword $(CC)))"; \
 	have stdio.h || need="$$need libc6-dev"; \
 	have uv.h || need="$$need libuv1-dev"; \
+	have yaml.h || need="$$need libyaml-dev"; \
 	command -v objcopy >/dev/null || need="$$need binutils"; \
 	[ -n '$(DEMO)' ] || command -v python3 >/dev/null || need="$$need python3"; \
 	[ -n '$(DEMO)' ] || command -v pgrep >/dev/null || need="$$need procps"; \
@@ -276,10 +288,26 @@ ITEMS ?=
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
 
+# New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
+FUZZ_SECONDS ?= 60
+FUZZ_SAN := fuzzer-no-link,address,undefined
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=$(FUZZ_SAN) fuzz-all
+
+fuzz-all: $(addprefix fuzz-,$(notdir $(FUZZERS)))
+fuzz-%: $(B)/tests/fuzz/%
+	@mkdir -p $(B)/corpus_$*
+	$< -max_total_time=$(FUZZ_SECONDS) -timeout=5 -max_len=4096 -print_final_stats=1 -artifact_prefix=$(B)/ \
+	    $(B)/corpus_$* tests/fuzz/corpus_$*
+
+example: $(B)/launch
+	$< --example-config >config/example.yaml
+
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200
 torture: $(B)/launch
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)
@@ -292,9 +320,18 @@ put_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@NCCL
 NCCL_PC_CFLAGS = $(subst -isystem ,-I,$(NCCL_CFLAGS))
 NCCL_PC_LIBS = $(addprefix -L,$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS))))) -lnccl -lcudart
 
-install: all
+# Manual page and completions: the program prints them.
+$(B)/doc/%: $(B)/launch
+	@mkdir -p $(@D)
+	$(Q)$< help --$* >$@
+
+install: all $(addprefix $(B)/doc/,man bash zsh fish)
 	@mkdir -p $(D)/bin $(D)/libexec/launch $(D)/lib/pkgconfig $(D)/include
 	install -m 755 $(B)/launch $(D)/bin/
+	install -D -m 644 $(B)/doc/man $(D)/share/man/man1/launch.1
+	install -D -m 644 $(B)/doc/bash $(D)/share/bash-completion/completions/launch
+	install -D -m 644 $(B)/doc/zsh $(D)/share/zsh/site-functions/_launch
+	install -D -m 644 $(B)/doc/fish $(D)/share/fish/vendor_completions.d/launch.fish
 	install -m 755 $(B)/launch-run $(D)/libexec/launch/
 	install -m 644 worker/launch.h $(D)/include/
 	$(call put_lib,liblaunch)
@@ -304,6 +341,46 @@ ifdef WITH_NCCL
 	$(call put_lib,liblaunch_nccl)
 	$(call put_pc,launch_nccl)
 endif
+
+# ---- a Debian package of what is installed ----
+DEB_ROOT = $(B)/deb
+DEB_ARCH = $(shell dpkg --print-architecture)
+# What the programs need, by dpkg-dev. NCCL and CUDA come from elsewhere: Debian has no package to name for them.
+DEB_NEEDS = $$(mkdir -p debian && touch debian/control && dpkg-shlibdeps -O --ignore-missing-info -lusr/lib \
+	usr/bin/launch usr/libexec/launch/launch-run usr/lib/liblaunch.so 2>debian/log | sed -n 's/^shlibs:Depends=//p')
+define DEB_CONTROL
+Package: launch
+Version: $(VERSION)
+Architecture: $(DEB_ARCH)
+Maintainer: $(or $(DEBFULLNAME),launch developers) <$(or $(DEBEMAIL),root@localhost)>
+Section: utils
+Priority: optional
+Depends: @NEEDS@
+Suggests: libnccl2
+Installed-Size: @SIZE@
+Description: starts and watches the workers of a multi-GPU job
+ A drop-in for torchrun on one server: starts the workers, gives each its rank,
+ its environment and its GPU, watches over them, and brings the job back when
+ one of them dies. With liblaunch, for jobs in C.
+endef
+export DEB_CONTROL
+
+deb: all
+	@command -v dpkg-shlibdeps >/dev/null || { echo 'deb: please install dpkg-dev' >&2; exit 1; }
+	@rm -rf $(DEB_ROOT)
+	@$(MAKE) --no-print-directory install DESTDIR=$(DEB_ROOT) PREFIX=/usr >/dev/null
+	@install -D -m 644 LICENSE $(DEB_ROOT)/usr/share/doc/launch/copyright
+	@gzip -9nc CHANGELOG.md >$(DEB_ROOT)/usr/share/doc/launch/changelog.gz
+	@gzip -9n $(DEB_ROOT)/usr/share/man/man1/launch.1
+	@cd $(DEB_ROOT) && strip --strip-unneeded usr/bin/launch usr/libexec/launch/launch-run usr/lib/*.so.$(VERSION) && \
+	strip --strip-debug usr/lib/*.a && mkdir DEBIAN && needs="$(DEB_NEEDS)" && \
+	{ [ -n "$$needs" ] || { cat debian/log >&2; exit 1; }; } && rm -r debian && \
+	mv usr/share/zsh/site-functions usr/share/zsh/vendor-completions && chmod 644 usr/lib/*.so.* && \
+	echo "$$DEB_CONTROL" | sed "s/@NEEDS@/$$needs/; s/@SIZE@/$$(du -sk usr | cut -f1)/" >DEBIAN/control && \
+	echo 'activate-noawait ldconfig' >DEBIAN/triggers && \
+	for lib in usr/lib/*.so.0; do basename "$$lib" | sed 's/\.so\.0/ 0 launch (>= $(VERSION))/'; done >DEBIAN/shlibs && \
+	find usr -type f | sort | xargs md5sum >DEBIAN/md5sums && chmod -R u=rwX,go=rX .
+	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(B)/launch_$(VERSION)_$(DEB_ARCH).deb
 
 clean:
 	rm -rf build

@@ -7,6 +7,8 @@
 #include "culprit.h"
 #include "hints.h"
 #include "log.h"
+#include "logdir.h"
+#include "signals.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -231,53 +233,56 @@ static char *read_error_file(const struct aftermath *a, const struct failure *f,
     return bytes;
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -errno;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
-/* Beside its final name first: whoever reads it sees all of it or the one before. */
 static void write_json(const struct aftermath *a, const struct report *r)
 {
     size_t n;
     if (a->logs_fd < 0)
         return;
     AUTO_FREE char *text = report_json(r, &n);
-    AUTO_FD fd = openat(a->logs_fd, "." JSON_NAME,
-                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
-    if (rc == 0 && renameat(a->logs_fd, "." JSON_NAME, a->logs_fd, JSON_NAME) < 0)
-        rc = -errno;
+    int rc = text ? logdir_write_file(a->logs_fd, JSON_NAME, text, n) : -ENOMEM;
     if (rc < 0)
         log_warn("%s in %s: %s", JSON_NAME, a->logs, strerror(-rc));
 }
 
-/* Whoever started us may have asked for the reason in a file, as we ask our workers. */
-static void write_parents_file(const struct report *r, const char *bytes, size_t bytes_n)
+/* Whoever started us may have asked for the reason in a file, as we ask our workers. NULL: nobody did. */
+static const char *parents_path(void)
 {
     const char *path = getenv(ENV_ERROR_FILE);
-    if (!path || !*path)
+    return path && *path ? path : NULL;
+}
+
+static void write_parents_file(const char *path, const char *text, size_t n)
+{
+    AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    int rc = fd < 0 ? -errno : text ? logdir_write_all(fd, text, n) : -ENOMEM;
+    if (rc < 0)
+        log_warn("%s=%s: %s", ENV_ERROR_FILE, path, strerror(-rc));
+}
+
+static void tell_parent(const struct report *r, const char *bytes, size_t bytes_n)
+{
+    if (!parents_path())
         return;
     size_t n;
     const struct failure *f = r->failure;
     char message[700];
     snprintf(message, sizeof message, f->has_rank ? "rank %2$u of %3$u %1$s%4$s%5$s" : "%1$s",
              f->what, f->rank, r->world_size, f->error[0] ? ": " : "", f->error);
-    AUTO_FREE char *text = bytes_n ? errorfile_with_code(bytes, bytes_n, f->exit_code, &n)
-                                   : errorfile_make(message, "", f->exit_code, (uint64_t)f->at, &n);
-    AUTO_FD fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-    int rc = fd < 0 ? -errno : text ? write_all(fd, text, n) : -ENOMEM;
-    if (rc < 0)
-        log_warn("%s=%s: %s", ENV_ERROR_FILE, path, strerror(-rc));
+    int code = f->signal ? -f->signal : f->exit_code; /* Python's way to say it */
+    AUTO_FREE char *text = bytes_n ? errorfile_with_code(bytes, bytes_n, code, &n)
+                                   : errorfile_make(message, "", code, (uint64_t)f->at, &n);
+    write_parents_file(parents_path(), text, n);
+}
+
+void aftermath_tell_stop(const struct aftermath *a, int sig)
+{
+    if (a->told_parent || !parents_path())
+        return;
+    size_t n;
+    char message[64], name[SIGNALS_NAME_BYTES];
+    snprintf(message, sizeof message, "the job was asked to end by %s", signals_name(sig, name));
+    AUTO_FREE char *text = errorfile_make(message, "", -sig, (uint64_t)time(NULL), &n);
+    write_parents_file(parents_path(), text, n);
 }
 
 static const char *find_hint(const struct aftermath *a, const struct report *r)
@@ -336,7 +341,8 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
     AUTO_FREE char *text = report_text(&r, &n);
     write_json(a, &r);
     if (exit_code >= 0)
-        write_parents_file(&r, bytes, bytes_n);
+        tell_parent(&r, bytes, bytes_n);
+    a->told_parent = exit_code >= 0;
     if (a->relay)
         relay_flush(a->relay, FLUSH_MS);
     if (text)

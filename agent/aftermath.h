@@ -29,7 +29,8 @@ struct aftermath {
 
     /* Of this attempt. */
     bool reported;
-    bool started; /* it had shown some progress */
+    bool told_parent; /* what is in the error file of whoever started us is the end */
+    bool started;     /* it had shown some progress */
     uint64_t step;
     uint32_t stopped; /* ranks that were ended because of the failure */
     struct report_other others[REPORT_OTHERS];
@@ -68,5 +69,8 @@ void aftermath_note_restart(struct aftermath *a);
  * started us asked for. attempt: from 0. exit_code: -1 when the job is started again; why: the end of the last line. */
 void aftermath_report(struct aftermath *a, const struct failure *failure, uint32_t attempt,
                       int exit_code, const char *why);
+
+/* The job is over because a signal asked for it: that goes into that error file, unless a failure is there. */
+void aftermath_tell_stop(const struct aftermath *a, int sig);
 
 #endif

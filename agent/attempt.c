@@ -2,9 +2,12 @@
 #include "attempt.h"
 
 #include "deathwatch.h"
+#include "log.h"
+#include "placement.h"
 #include "port.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 /* How long a waiting rank looks before it sleeps, when every rank can have a CPU to itself: about what a
  * sleeping core takes to wake up. */
@@ -79,14 +82,16 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
                          int errors, struct err *err)
 {
     bool is_rank = rank->index < c->job.world_size;
+    uint32_t like = environ_rank_of(&c->job, rank->index);
     c->job.error_file = is_rank ? logs_error_file(c->logs, rank->index) : NULL;
     struct spawn_request request = {
         .file = c->program->file,
-        .argv = c->program->argv,
+        .argv = program_argv(c->program, like),
         .envp = environ_of(c->environ, &c->job, rank->index),
         .stdio = {is_rank && gets_stdin(c, rank->index) ? -1 : a->null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
         .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
+        .place = placement_spawn(c->job.placement, like),
         .cgroup_fd = c->cgroup_fd,
         .inherited = c->inherited,
     };
@@ -144,15 +149,31 @@ int attempt_use_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
     return 0;
 }
 
+/* Seccomp filters of containers refuse such calls; the job runs nevertheless. Told once. */
+static void tell_refusal(struct attempt *a, const struct environ_job *job)
+{
+    struct spawn_refusal refusal;
+    if (!spawn_refused(a->group, job->world_size, &refusal) || job->restart_count > 0)
+        return;
+    if (refusal.affinity)
+        log_warn("rank %u could not be bound to its CPUs (--affinity): %s", refusal.index,
+                 strerror(refusal.affinity));
+    if (refusal.mempolicy)
+        log_warn("rank %u could not be given its memory policy (--mem-policy): %s", refusal.index,
+                 strerror(refusal.mempolicy));
+}
+
 int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
 {
-    *a = (struct attempt){.port_fd = -1, .null_fd = -1};
+    *a = (struct attempt){.port_fd = -1, .ras_fd = -1, .null_fd = -1};
     const struct job_spec *spec = c->job.spec;
     a->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (a->null_fd < 0)
         return err_set_errno(err, -errno, "/dev/null");
     logs_begin(c->logs, c->job.restart_count);
     int rc = port_reserve(spec->master_addr, spec->master_port, &a->port_fd, &a->port, err);
+    if (rc == 0 && c->job.gpu_set->n) /* NCCL's own choice is the same one for all jobs */
+        rc = port_reserve("127.0.0.1", 0, &a->ras_fd, &c->job.ras_port, err);
     if (rc == 0) {
         c->job.master_port = a->port;
         rc = open_board(a, c, err);
@@ -168,6 +189,8 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
         spawn_open_gate(a->group);
     else if (a->group)
         spawn_group_dismiss(a->group);
+    if (rc == 0)
+        tell_refusal(a, &c->job); /* after the gate: nobody waits for that */
     return rc;
 }
 
@@ -189,4 +212,5 @@ void attempt_finish(struct attempt *a)
     a->group = NULL;
     close_fd(&a->port_fd);
     close_fd(&a->null_fd);
+    close_fd(&a->ras_fd);
 }

@@ -2,6 +2,7 @@
 #include "environ.h"
 
 #include "../proto/env.h"
+#include "placement.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -12,32 +13,7 @@
 #define OWN_MAX 48             /* variables we may set */
 #define TEXT_BYTES (16 * 1024) /* a list of 64 MIG names fits */
 
-/* Decided by us, so an outer job's value never reaches a worker. */
-static const char *const decided[] = {
-    ENV_BOARD_FD,
-    ENV_BELL_FD,
-    ENV_SLOT,
-    ENV_GENERATION,
-    ENV_STANDBY,
-    ENV_SHARE_GPUS,
-    ENV_RANK,
-    ENV_LOCAL_RANK,
-    ENV_WORLD_SIZE,
-    ENV_LOCAL_WORLD_SIZE,
-    ENV_GROUP_RANK,
-    ENV_GROUP_WORLD_SIZE,
-    ENV_ROLE_NAME,
-    ENV_ROLE_RANK,
-    ENV_ROLE_WORLD_SIZE,
-    ENV_MASTER_ADDR,
-    ENV_MASTER_PORT,
-    ENV_RESTART_COUNT,
-    ENV_MAX_RESTARTS,
-    ENV_RUN_ID,
-    ENV_USE_AGENT_STORE,
-    ENV_ERROR_FILE,
-    ENV_SIGNALS_TO_HANDLE,
-};
+static const char *const decided[] = {ENV_DECIDED};
 
 static bool is_name(const char *entry, const char *name)
 {
@@ -53,10 +29,16 @@ static bool is_decided(const char *entry)
     return false;
 }
 
-/* An outer --share-gpus made it; ours would be taken for the user's own and be the same for all ranks. */
-static bool is_outer_host(const char *entry)
+static bool begins(const char *entry, const char *with)
 {
-    return strncmp(entry, "NCCL_HOSTID=launch-", strlen("NCCL_HOSTID=launch-")) == 0;
+    return strncmp(entry, with, strlen(with)) == 0;
+}
+
+/* An outer job made it; ours would be taken for the user's own and be the same for all ranks, or for both jobs. */
+static bool is_outer(const char *entry, bool inside)
+{
+    return begins(entry, "NCCL_HOSTID=launch-") ||
+           (inside && begins(entry, ENV_NCCL_RAS "=127.0.0.1:"));
 }
 
 int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err)
@@ -73,8 +55,11 @@ int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct e
         environ_finish(e);
         return err_set_errno(err, -ENOMEM, "environment");
     }
+    bool inside = false; /* another job */
     for (size_t i = 0; i < variables; i++)
-        if (!is_decided(inherited[i]) && !is_outer_host(inherited[i]))
+        inside |= is_name(inherited[i], ENV_BOARD_FD);
+    for (size_t i = 0; i < variables; i++)
+        if (!is_decided(inherited[i]) && !is_outer(inherited[i], inside))
             e->base[e->base_n++] = inherited[i];
     return 0;
 }
@@ -141,16 +126,17 @@ static bool sees_own_gpu_only(const struct environ_job *job)
     return job->spec->share_gpus || job->spec->gpu_visibility == GPU_VISIBILITY_RANK;
 }
 
-/* Whose GPU a standby is made for. */
-static uint32_t gpu_rank(const struct environ_job *job, uint32_t seat)
+uint32_t environ_rank_of(const struct environ_job *job, uint32_t seat)
 {
-    return seat < job->world_size ? seat : seat - job->world_size;
+    return seat < job->world_size ? seat : (seat - job->world_size) % job->world_size;
 }
 
-bool environ_fits(const struct environ_job *job, uint32_t seat, uint32_t rank)
+bool environ_fits(const struct environ_job *job, uint32_t standby, uint32_t rank)
 {
-    uint32_t n = job->gpu_set->n;
-    return n == 0 || !sees_own_gpu_only(job) || gpu_rank(job, seat) % n == rank % n;
+    uint32_t n = job->gpu_set->n, like = environ_rank_of(job, standby);
+    if (placement_binds(job->placement))
+        return like == rank;
+    return n == 0 || !sees_own_gpu_only(job) || like % n == rank % n;
 }
 
 int environ_device(const struct environ_job *job, uint32_t rank)
@@ -163,10 +149,20 @@ int environ_device(const struct environ_job *job, uint32_t rank)
 static void add_gpus(struct environ *e, const struct environ_job *job, uint32_t rank)
 {
     const struct gpu_set *set = job->gpu_set;
-    if (set->n == 0 || !sees_own_gpu_only(job))
+    const char *variable = gpu_visible_variable(job->gpus->vendor);
+    if (set->n == 0 || (!sees_own_gpu_only(job) && !set->chosen))
         return; /* as inherited: every worker sees the job's GPUs and picks by LOCAL_RANK */
-    const char *entry = rank < set->n || job->spec->share_gpus ? set->entry[rank % set->n] : "";
-    replace(e, gpu_visible_variable(job->gpus->vendor), entry);
+    if (!sees_own_gpu_only(job)) {
+        char all[GPU_MAX * GPU_NAME_BYTES];
+        size_t used = 0;
+        for (unsigned i = 0; i < set->n; i++)
+            used +=
+                (size_t)snprintf(all + used, sizeof all - used, i ? ",%s" : "%s", set->entry[i]);
+        replace(e, variable, all);
+    } else {
+        replace(e, variable,
+                rank < set->n || job->spec->share_gpus ? set->entry[rank % set->n] : "");
+    }
     /* Indices of ours are in PCI order; a user's own list keeps the user's meaning. */
     if (!set->given && job->gpus->vendor == GPU_NVIDIA)
         replace(e, ENV_CUDA_ORDER, "PCI_BUS_ID");
@@ -238,7 +234,9 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     add(e, ENV_GENERATION, "%u", job->generation);
     if (rank >= job->world_size)
         add(e, ENV_STANDBY, "1");
-    add_gpus(e, job, gpu_rank(job, rank));
+    add_gpus(e, job, environ_rank_of(job, rank));
+    if (job->ras_port && !inherited_value(e, ENV_NCCL_RAS))
+        add(e, ENV_NCCL_RAS, "127.0.0.1:%u", job->ras_port);
     if (job->spec->share_gpus)
         add_shared_gpu(e, job, rank);
     if (job->notify && rank < job->world_size)
@@ -246,7 +244,8 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     /* One server: NCCL's bootstrap need not be reachable from the network. */
     add_default(e, ENV_NCCL_IFNAME, "lo");
     if (!inherited_value(e, ENV_OMP)) {
-        unsigned share = job->cpus / job->world_size;
+        unsigned share = placement_threads(job->placement, environ_rank_of(job, rank),
+                                           job->cpus / job->world_size);
         add(e, ENV_OMP, "%u", share ? share : 1);
     }
     return e->all;

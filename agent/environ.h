@@ -8,6 +8,8 @@
 #include "gpu.h"
 #include "notify.h"
 
+struct placement;
+
 /* What is the same for all workers of an attempt. Everything is borrowed. */
 struct environ_job {
     const struct job_spec *spec;
@@ -18,7 +20,9 @@ struct environ_job {
     uint32_t generation;
     uint32_t restart_count;
     uint16_t master_port;
-    unsigned cpus; /* that the job may use */
+    unsigned cpus;                     /* that the job may use */
+    const struct placement *placement; /* NULL: workers go where they like */
+    uint16_t ras_port;                 /* for NCCL's RAS, unless the user has chosen one; 0: none */
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
     const char *error_file;      /* of this rank; NULL: none */
@@ -46,7 +50,10 @@ void environ_finish(struct environ *e);
  * is asked for again. */
 char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank);
 
-/* Whether a standby may become that rank: where a worker sees its own GPU only, it must be the same one. */
+/* The rank itself; of a standby, the rank whose GPU and CPUs it gets, where ranks have their own. */
+uint32_t environ_rank_of(const struct environ_job *job, uint32_t seat);
+
+/* Whether a standby may become that rank: any, unless it has CPUs, or sees a GPU, that are another rank's. */
 bool environ_fits(const struct environ_job *job, uint32_t standby, uint32_t rank);
 
 /* CUDA/HIP ordinal that a rank shall use: 0 when it sees its own GPU only, else its local rank, even if

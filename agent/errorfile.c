@@ -103,8 +103,8 @@ char *errorfile_make(const char *message, const char *traceback, int code, uint6
 char *errorfile_with_code(const char *bytes, size_t n, int code, size_t *ret_n)
 {
     struct json_value root, message;
-    if (json_parse(&root, bytes, n) < 0 || !json_member(&root, "message", &message) ||
-        message.type != JSON_OBJECT) {
+    bool known = json_parse(&root, bytes, n) == 0 && json_member(&root, "message", &message);
+    if (!known || (message.type != JSON_OBJECT && message.type != JSON_STRING)) {
         struct errorfile said;
         errorfile_parse(&said, bytes, n);
         return errorfile_make(said.message, said.traceback, code, said.timestamp, ret_n);
@@ -113,6 +113,10 @@ char *errorfile_with_code(const char *bytes, size_t n, int code, size_t *ret_n)
     FILE *out = open_memstream(&text, ret_n);
     if (!out)
         return NULL;
+    if (message.type == JSON_STRING) { /* the short form has no place for a code */
+        fwrite(bytes, 1, n, out);
+        return finish_text(out, &text);
+    }
     /* Last in its object, so that it wins over one that is there already. */
     const char *brace = message.at + message.n - 1;
     bool first = strspn(message.at + 1, " \t\r\n") == message.n - 2;

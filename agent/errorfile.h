@@ -22,9 +22,9 @@ struct errorfile {
 /* Never fails: without bytes everything is empty. */
 void errorfile_parse(struct errorfile *ret, const char *bytes, size_t n);
 
-/* The same document with "errorCode": code inside "message", as torchrun hands it on to whoever started it. A message
- * that is text, or bytes that are no such document, become a document in PyTorch's form around that text. Heap, NULL: no
- * memory; *ret_n: its length. */
+/* The same document with "errorCode": code inside "message", as torchrun hands it on to whoever started it; as it is, if its
+ * message is text. Bytes that are no such document become one in PyTorch's form around that text. Heap, NULL: no memory;
+ * *ret_n: its length. code: torchrun's, -9 for a worker that SIGKILL ended. */
 char *errorfile_with_code(const char *bytes, size_t n, int code, size_t *ret_n);
 
 /* A document in PyTorch's form for a failure whose worker left none. Likewise. */

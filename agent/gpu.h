@@ -46,6 +46,7 @@ struct gpu_set {
     char entry[GPU_MAX][GPU_NAME_BYTES];
     int index[GPU_MAX];              /* in the gpu_list, -1: not known (MIG, UUID not told) */
     bool given;                      /* a variable bounded the choice: its notation is the user's */
+    bool chosen;                     /* not what the variable says: the workers must be told */
     char stopped_at[GPU_NAME_BYTES]; /* entry at which CUDA would stop reading; empty: none */
 };
 

@@ -3,25 +3,22 @@
 
 #include "../proto/clock.h"
 #include "../proto/env.h"
+#include "gpu_users.h"
 #include "log.h"
-#include "nvml.h"
 #include "syscalls.h"
 #include "sysfile.h"
 #include "tree.h"
 #include "watch.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #define LINE_BYTES 256
 #define ENVIRON_BYTES ((size_t)256 << 10)
-#define HELPER_FD 3
 
 struct gpu_wait {
     uv_timer_t timer; /* the limit, and then what is left of after_ms */
@@ -152,42 +149,17 @@ static void on_readable(void *user)
 
 /* ---- life ---- */
 
-static _Noreturn void be_helper(const struct gpu_wait *w, int fd, pid_t parent)
-{
-    const char *pci[GPU_MAX];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < HELPER_FD; i++)
-        dup2(null_fd, i);
-    dup2(fd, HELPER_FD);
-    syscall(SYS_close_range, HELPER_FD + 1u, ~0u, 0);
-    for (unsigned i = 0; i < w->pci_n; i++)
-        pci[i] = w->pci[i];
-    nvml_helper(HELPER_FD, pci, w->pci_n);
-}
-
 /* Called when all workers and the deathwatch thread are gone: a fork of a single-threaded process. */
 static bool start_helper(struct gpu_wait *w, uv_loop_t *loop)
 {
-    int ends[2];
-    pid_t self = getpid();
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    const char *pci[GPU_MAX];
+    pid_t pid; /* whoever reaps children reaps it */
+    for (unsigned i = 0; i < w->pci_n; i++)
+        pci[i] = w->pci[i];
+    if (gpu_users_spawn(pci, w->pci_n, &w->fd, &w->pidfd, &pid) < 0)
         return false;
-    w->fd = ends[0];
-    AUTO_FD write_end = ends[1];
-    fcntl(write_end, F_SETFL, 0);
-    pid_t pid = fork();
-    if (pid == 0)
-        be_helper(w, write_end, self);
-    if (pid < 0)
-        return false;
-    w->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     w->watch = watch_start(loop, w->fd, on_readable, w);
-    if (w->pidfd < 0)
-        kill(pid, SIGKILL); /* not reaped yet */
-    return w->pidfd >= 0 && w->watch;
+    return w->watch != NULL;
 }
 
 /* prefix: "/dev/nvidia" below the sysroot; /dev/nvidia0, nvidiactl and nvidia-uvm begin so. */
@@ -225,13 +197,6 @@ bool gpu_wait_is_due(const char *sysroot, const struct plan *plan, const struct 
     return seen == 0;
 }
 
-/* No process of this machine has CUDA open: then there is nothing to ask, and 12 ms are saved. */
-static bool nobody_uses_cuda(const char *sysroot)
-{
-    long long users;
-    return sysfile_number(&users, sysroot, "/sys/module/nvidia_uvm/refcnt") == 0 && users == 0;
-}
-
 static void choose_gpus(struct gpu_wait *w, const struct plan *plan)
 {
     for (unsigned i = 0; i < plan->gpu_set.n && i < GPU_MAX; i++) {
@@ -250,7 +215,7 @@ bool gpu_wait_start(struct gpu_wait **ret, uv_loop_t *loop, const char *sysroot,
                     const struct plan *plan, const char *run_id, const struct group *ranks,
                     uint64_t after_ms, uv_timer_cb on_done, void *user)
 {
-    if (plan->gpus.vendor != GPU_NVIDIA || nobody_uses_cuda(sysroot))
+    if (plan->gpus.vendor != GPU_NVIDIA || gpu_users_none(sysroot))
         return false;
     struct gpu_wait *w = calloc(1, sizeof *w);
     if (!w)

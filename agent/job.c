@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "answers.h"
 #include "job_inside.h"
 #include "leftovers.h"
 #include "log.h"
@@ -108,7 +109,7 @@ static void enter_launch(struct job *job)
     job->failure = (struct failure){0};
     job->joined = 0;
     job->stop_since_ns = 0;
-    job->killed = false;
+    job->killed = job->restart_asked = false;
     group_begin(&job->group, job->relay != NULL);
     heal_begin(&job->heal, job->world_size);
     job->generation++;
@@ -126,7 +127,8 @@ static void enter_launch(struct job *job)
                 .generation = job->generation,
                 .restart_count = job->restarts,
                 .notify = vigil_notify(&job->vigil),
-                .cpus = c->plan->cpus},
+                .cpus = c->plan->cpus,
+                .placement = c->placement},
         .ranks = job->group.ranks,
         .spares = job->group.spares,
         .spares_n = job->group.spares_n,
@@ -174,7 +176,8 @@ static void note_rendezvous_timeout(struct job *job)
 
 static void enter_stop(struct job *job)
 {
-    if (!job->failure.happened && !job->stop_signal)
+    bool asked = job->stop_signal || job->restart_asked;
+    if (!job->failure.happened && !asked)
         note_rendezvous_timeout(job);
     job->after.stopped = group_running(&job->group);
     job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
@@ -189,7 +192,7 @@ static void enter_stop(struct job *job)
     job->stop_since_ns = clock_now_ns();
     for (uint32_t i = 0; i < job->world_size; i++) {
         /* Who asks launch_check() has its word there; of another rank's failure nobody can save anything. */
-        if (!job->stop_signal || !host_board_catches_stop(&job->attempt.board, i))
+        if (!asked || !host_board_catches_stop(&job->attempt.board, i))
             rank_signal(&job->group.ranks[i], sig);
     }
     /* A stopped process does not see a signal before it goes on. */
@@ -262,8 +265,9 @@ static void report(struct job *job, bool again)
 void job_decide(struct job *job)
 {
     attempt_finish(&job->attempt); /* a standby may have been the last to go */
-    bool again = job->failure.happened &&
-                 aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
+    bool again = job->restart_asked && !job->stop_signal;
+    if (!again && job->failure.happened)
+        again = aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
     job->exit_code = code_of(job);
     report(job, again);
     job_post(job, again ? EVENT_RETRY : EVENT_GIVE_UP);
@@ -273,8 +277,9 @@ static void enter_restart(struct job *job)
 {
     const struct job_config *c = job->config;
     job->restarts++;
-    uint64_t after_ms = job->after.verdict.after_ms;
-    aftermath_note_restart(&job->after);
+    uint64_t after_ms = job->restart_asked ? 0 : job->after.verdict.after_ms;
+    if (!job->restart_asked) /* what was asked for does not count */
+        aftermath_note_restart(&job->after);
     if (!job->gpus_used ||
         !gpu_wait_start(&job->gpu_wait, &job->loop, c->sysroot, c->plan, c->spec->run_id,
                         &job->group, after_ms, on_deadline, job))
@@ -292,6 +297,8 @@ static void enter_done(struct job *job)
     }
     job->after.verdict.why = "the end was not waited for";
     report(job, false);
+    if (job->stop_signal)
+        aftermath_tell_stop(&job->after, job->stop_signal);
     uv_stop(&job->loop);
 }
 
@@ -300,8 +307,8 @@ static void enter_done(struct job *job)
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
-    job->attempt.port_fd = job->attempt.null_fd = -1;
-    job->state_since_ns = clock_now_ns();
+    job->attempt.port_fd = job->attempt.ras_fd = job->attempt.null_fd = -1;
+    job->state_since_ns = job->since_ns = clock_now_ns();
     cgroup_create(config->cgroup);
     oom_open(&job->oom, config->sysroot, config->cgroup);
     int rc = uv_loop_init(&job->loop);
@@ -383,6 +390,19 @@ static void job_finish(struct job *job)
     group_finish(&job->group);
     oom_close(&job->oom);
     cgroup_remove(job->config->cgroup);
+    control_stop(job->control, job->exit_code);
+}
+
+/* When the workers run already: they do not wait for it. A job that can't be asked is a job all the same. */
+static void open_control(struct job *job)
+{
+    const struct job_config *c = job->config;
+    struct control_source source = answers_of(job);
+    struct err err;
+    if (control_start(&job->control, &job->loop, c->place, &source, &err) < 0)
+        log_debug("no control socket: %s", err.text);
+    if (c->started_fd >= 0)
+        (void)!write(c->started_fd, "", 1);
 }
 
 int job_run(const struct job_config *config, int guard_pidfd)
@@ -406,6 +426,7 @@ int job_run(const struct job_config *config, int guard_pidfd)
     job.stepping = true; /* LAUNCH is where a job begins, not a change of state */
     enter_launch(&job);
     job.stepping = false;
+    open_control(&job);
     enum job_event first = job.events[0];
     job.events_n = 0;
     job_post(&job, first);

@@ -17,17 +17,21 @@
 #include "program.h"
 #include "relay.h"
 #include "report.h"
+#include "rundir.h"
 #include "signals.h"
 
 /* What a job needs; borrowed for its whole life. */
 struct job_config {
     const struct job_spec *spec;
     const struct plan *plan;
+    const struct placement *placement; /* NULL: workers go where they like */
     const struct program *program;
     struct logs *logs; /* prepared */
     const struct spawn_inherited *inherited;
-    const char *sysroot;      /* before the paths of /proc and /sys */
-    struct cgroup *cgroup;    /* where a leaf may be made; the job makes, kills and removes it */
+    const char *sysroot;   /* before the paths of /proc and /sys */
+    struct cgroup *cgroup; /* where a leaf may be made; the job makes, kills and removes it */
+    const struct rundir_place *place; /* of the control socket */
+    int started_fd; /* borrowed: gets a byte once the job can be asked; -1: nobody waits */
     unsigned ignored_signals; /* bit n: signal n was ignored when we were started, and stays so */
 };
 

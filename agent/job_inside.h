@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a job, shared by job.c (which owns it and alone changes its state) and news.c (which writes down
- * what happened). Nobody else may include this. */
+/* The inside of a job, shared by job.c (which owns it and alone changes its state), news.c (which writes down
+ * what happened) and answers.c (which reads it). Nobody else may include this. */
 #ifndef LAUNCH_AGENT_JOB_INSIDE_H
 #define LAUNCH_AGENT_JOB_INSIDE_H
 
@@ -40,6 +40,10 @@ struct job {
     struct reserve reserve;
     struct vigil vigil; /* for --hang-timeout */
     struct oom oom;
+
+    struct control *control; /* owned; NULL: nobody can ask */
+    uint64_t since_ns;
+    bool restart_asked; /* of this attempt: by `launch restart`, which is no failure */
 
     uint32_t restarts;
     struct failure failure; /* the first one of this attempt */

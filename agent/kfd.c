@@ -12,6 +12,8 @@
 
 #define KFD_NODES "/sys/class/kfd/kfd/topology/nodes"
 #define KFD_NODES_MAX 1024
+#define KFD_LINKS_MAX 256
+#define KFD_XGMI 11
 
 static uint64_t number_of(const char *properties, const char *key, uint64_t otherwise)
 {
@@ -71,7 +73,8 @@ static size_t node_numbers(DIR *dir, unsigned numbers[KFD_NODES_MAX])
     return n;
 }
 
-int kfd_list(struct gpu_list *list, const char *sysroot, struct err *err)
+/* The numbers of all nodes, in order. Negative errno: the folder can't be read; 0: there is none. */
+static int read_numbers(unsigned numbers[KFD_NODES_MAX], const char *sysroot, struct err *err)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s" KFD_NODES, sysroot);
@@ -82,13 +85,89 @@ int kfd_list(struct gpu_list *list, const char *sysroot, struct err *err)
         return 0;
     if (!dir)
         return err_set_errno(err, -errno, "gpu: %s", path);
-    unsigned numbers[KFD_NODES_MAX];
     size_t n = node_numbers(dir, numbers);
     closedir(dir);
+    return (int)n;
+}
+
+int kfd_list(struct gpu_list *list, const char *sysroot, struct err *err)
+{
+    unsigned numbers[KFD_NODES_MAX] = {0};
+    int n = read_numbers(numbers, sysroot, err), rc = 0;
     struct gpu gpu;
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0; i++)
+    for (int i = 0; i < n && rc == 0; i++)
         if (read_node(&gpu, sysroot, numbers[i]))
             rc = gpu_list_add(list, &gpu, err);
-    return rc;
+    return n < 0 ? n : rc;
+}
+
+/* ---- what only the picture of the server needs ---- */
+
+static int index_of(const struct gpu_list *list, const char *pci)
+{
+    for (unsigned i = 0; i < list->n; i++)
+        if (strcmp(list->gpu[i].pci, pci) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* The node of each GPU of the list; -1: not found. */
+static void find_nodes(long long node[GPU_MAX], const struct gpu_list *list, const char *sysroot)
+{
+    unsigned numbers[KFD_NODES_MAX] = {0};
+    struct gpu gpu;
+    int n = read_numbers(numbers, sysroot, NULL);
+    for (unsigned i = 0; i < GPU_MAX; i++)
+        node[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int index = read_node(&gpu, sysroot, numbers[i]) ? index_of(list, gpu.pci) : -1;
+        if (index >= 0)
+            node[index] = numbers[i];
+    }
+}
+
+void kfd_links(const struct gpu_list *list, const char *sysroot, uint8_t links[GPU_MAX][GPU_MAX],
+               unsigned mbps[GPU_MAX][GPU_MAX])
+{
+    long long node[GPU_MAX];
+    char text[4096];
+    find_nodes(node, list, sysroot);
+    for (unsigned i = 0; i < list->n; i++) {
+        for (unsigned k = 0; k < KFD_LINKS_MAX && node[i] >= 0; k++) {
+            if (sysfile_read(text, sizeof text, sysroot, KFD_NODES "/%lld/io_links/%u/properties",
+                             node[i], k) < 0)
+                break;
+            if (number_of(text, "type", 0) != KFD_XGMI)
+                continue;
+            uint64_t to = number_of(text, "node_to", UINT64_MAX);
+            for (unsigned j = 0; j < list->n; j++) {
+                if (j == i || node[j] < 0 || (uint64_t)node[j] != to)
+                    continue;
+                links[i][j] = 1;
+                mbps[i][j] = (unsigned)number_of(text, "max_bandwidth", 0);
+            }
+        }
+    }
+}
+
+void kfd_name(char *name, size_t bytes, const char *sysroot, const char *pci)
+{
+    char text[4096];
+    if (sysfile_read(text, sizeof text, sysroot, "/sys/bus/pci/devices/%s/product_name", pci) > 1) {
+        snprintf(name, bytes, "%.*s", (int)strcspn(text, "\r\n"), text);
+        return;
+    }
+    unsigned numbers[KFD_NODES_MAX] = {0};
+    struct gpu gpu;
+    int n = read_numbers(numbers, sysroot, NULL);
+    uint64_t version = 0; /* 90402 is gfx942, 90010 gfx90a */
+    for (int i = 0; i < n && !version; i++)
+        if (read_node(&gpu, sysroot, numbers[i]) && strcmp(gpu.pci, pci) == 0 &&
+            sysfile_read(text, sizeof text, sysroot, KFD_NODES "/%u/properties", numbers[i]) > 0)
+            version = number_of(text, "gfx_target_version", 0);
+    if (version)
+        snprintf(name, bytes, "AMD GPU gfx%u%x%x", (unsigned)(version / 10000),
+                 (unsigned)(version / 100 % 100), (unsigned)(version % 100));
+    else
+        snprintf(name, bytes, "AMD GPU");
 }

@@ -18,7 +18,7 @@ static const char *const event_names[JOB_EVENTS_N] = {
     [EVENT_STOP] = "stop",           [EVENT_NOW] = "now",
     [EVENT_DEADLINE] = "deadline",   [EVENT_RETRY] = "retry",
     [EVENT_GIVE_UP] = "give-up",     [EVENT_HANG] = "hang",
-    [EVENT_HEAL] = "heal",
+    [EVENT_HEAL] = "heal",           [EVENT_RESTART] = "restart",
 };
 
 /* Zero is JOB_LAUNCH as a target, which only RESTART has: so a missing entry is told apart by `known`. */
@@ -51,6 +51,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] =
                 [EVENT_HEAL] = TO(HEAL),
                 [EVENT_RANK_LOST] = TO(STOP),
                 [EVENT_HANG] = TO(STOP),
+                [EVENT_RESTART] = TO(STOP),
                 [EVENT_ENDED] = TO(SWEEP),
                 [EVENT_STOP] = TO(STOP),
                 [EVENT_NOW] = TO(KILL),
@@ -60,6 +61,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] =
                 [EVENT_JOINED] = TO(RUN),
                 [EVENT_RANK_LOST] = TO(STOP),
                 [EVENT_HANG] = TO(STOP),
+                [EVENT_RESTART] = TO(STOP),
                 [EVENT_DEADLINE] = TO(STOP),
                 [EVENT_ENDED] = TO(SWEEP),
                 [EVENT_STOP] = TO(STOP),
@@ -73,6 +75,7 @@ static const struct edge edges[JOB_STATES_N][JOB_EVENTS_N] =
                 [EVENT_RANK_LOST] = TO(STOP),
                 [EVENT_SPAWN_FAILED] = TO(STOP),
                 [EVENT_HANG] = TO(STOP),
+                [EVENT_RESTART] = TO(STOP),
                 [EVENT_ENDED] = TO(SWEEP),
                 [EVENT_STOP] = TO(STOP),
                 [EVENT_NOW] = TO(KILL),

@@ -29,6 +29,7 @@ enum job_event {
     EVENT_ENDED,        /* no worker is left and their output is read */
     EVENT_STOP,         /* a signal asks the job to end */
     EVENT_NOW,          /* ... and does not want to wait */
+    EVENT_RESTART,      /* asked for: all ranks again */
     EVENT_DEADLINE,     /* the state's timer */
     EVENT_RETRY,        /* decided: another attempt */
     EVENT_GIVE_UP,      /* decided: the job is over */

@@ -13,10 +13,15 @@
 #define LINE_BYTES 1024
 #define STALLED_MS 1000 /* a stderr nobody reads costs us our line, never the job */
 
-bool log_has_colour(void)
+bool log_wants_colour(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && term && *term && strcmp(term, "dumb") != 0 && isatty(STDERR_FILENO);
+    return !(no && *no) && term && *term && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+bool log_has_colour(void)
+{
+    return log_wants_colour(STDERR_FILENO);
 }
 
 /* Whether stderr is blocking or not is its owner's choice, so each piece is only written when there is room for it:

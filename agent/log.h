@@ -23,6 +23,9 @@ void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 /* stderr is a terminal and its user has nothing against colours (NO_COLOR). */
 bool log_has_colour(void);
 
+/* The same of another descriptor. */
+bool log_wants_colour(int fd);
+
 /* Several finished lines (a failure report) in one write, as they are. */
 void log_block(const char *text, size_t n);
 

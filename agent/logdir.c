@@ -119,3 +119,27 @@ int logdir_create(int parent_fd, const char *path, const char *stem, char **ret_
         return 0;
     }
 }
+
+int logdir_write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -errno;
+        text += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int logdir_write_file(int dir_fd, const char *name, const char *text, size_t n)
+{
+    char beside[NAME_MAX + 1];
+    snprintf(beside, sizeof beside, ".%s", name);
+    AUTO_FD fd =
+        openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : logdir_write_all(fd, text, n);
+    return rc < 0 ? rc : renameat(dir_fd, beside, dir_fd, name) < 0 ? -errno : 0;
+}

@@ -17,4 +17,11 @@ MUST_CHECK int logdir_open(const char *path, char **ret_path, int *ret_fd, struc
 MUST_CHECK int logdir_create(int parent_fd, const char *path, const char *stem, char **ret_name,
                              int *ret_fd, struct err *err);
 
+/* Writes a file "name" of that directory, mode 0600: beside its name first (".name"), so that whoever reads it sees all of
+ * it or the one before. 0, -errno. */
+MUST_CHECK int logdir_write_file(int dir_fd, const char *name, const char *text, size_t n);
+
+/* All n bytes to fd, which blocks. 0, -errno. */
+MUST_CHECK int logdir_write_all(int fd, const char *text, size_t n);
+
 #endif

@@ -145,7 +145,8 @@ int logs_prepare(struct logs *logs, const struct job_spec *spec, uint32_t world_
     for (uint32_t rank = 0; rank < world_size; rank++)
         logs->ranks[rank].error_fd = -1;
     int rc = make_routes(logs, err);
-    if (rc == 0 && !wants_no_directory(spec) && (spec->log_dir || wants_files(logs)))
+    if (rc == 0 && !wants_no_directory(spec) &&
+        (spec->log_dir || spec->detach || wants_files(logs)))
         rc = make_directory(logs, err);
     if (rc == 0)
         warn_of_absent_ranks(logs);

@@ -30,7 +30,7 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
 {
     struct failure *f = &job->failure;
     bool certain_now = rank->suspected && rank->ended && f->has_rank && f->rank == rank->index;
-    if ((f->happened && !certain_now) || job->stop_signal)
+    if ((f->happened && !certain_now) || job->stop_signal || job->restart_asked)
         return;
     aftermath_blame(f, rank, &job->attempt.board.board, reason, exit_code);
     if (rank->ended)
@@ -231,6 +231,57 @@ void news_on_signal(void *user, const struct signalfd_siginfo *info)
                (info->ssi_code > 0 || (pid_t)info->ssi_pid == getppid())) {
         /* What is sent to our process group comes from the guard as well: once is enough. */
         group_pass_on(&job->group, sig);
+    }
+}
+
+/* A rank that is named does not get the time of the others: it may hang. */
+static int request_restart(struct job *job, int rank, struct err *err)
+{
+    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS && job->state != JOB_HEAL)
+        return err_set(
+            err, -EBUSY, "the job is in state %s: it is %s", lifecycle_state_name(job->state),
+            job->state == JOB_RESTART || job->restart_asked ? "being started again already"
+                                                            : "ending");
+    job->restart_asked = true;
+    if (rank != WIRE_ALL_RANKS)
+        rank_signal(&job->group.ranks[rank], SIGKILL);
+    job_post(job, EVENT_RESTART);
+    return 0;
+}
+
+static int pass_signal(struct job *job, int rank, int sig, struct err *err)
+{
+    if (sig < 1 || sig > SIGRTMAX)
+        return err_set(err, -EINVAL, "there is no signal %d", sig);
+    for (uint32_t i = 0; i < job->world_size; i++)
+        if (job->group.ranks[i].pid && (rank == WIRE_ALL_RANKS || rank == (int)i))
+            kill(job->group.ranks[i].pid, sig); /* not reaped: the pid is the worker's */
+    return 0;
+}
+
+int news_on_request(struct job *job, const struct wire_request *request, pid_t who, struct err *err)
+{
+    static const char *const asked[WIRE_VERBS_N] = {[WIRE_STOP] = "to end",
+                                                    [WIRE_KILL] = "to end now",
+                                                    [WIRE_RESTART] = "to start all ranks again"};
+    if (asked[request->verb])
+        log_info("asked %s (launch %s, pid %d)", asked[request->verb],
+                 request->verb == WIRE_RESTART ? "restart" : "stop", (int)who);
+    switch (request->verb) {
+    case WIRE_STOP:
+        request_stop(job, SIGTERM);
+        return 0;
+    case WIRE_KILL:
+        if (!job->stop_signal)
+            job->stop_signal = SIGTERM;
+        job_post(job, EVENT_NOW);
+        return 0;
+    case WIRE_RESTART:
+        return request_restart(job, request->rank, err);
+    case WIRE_SIGNAL:
+        return pass_signal(job, request->rank, request->number, err);
+    default:
+        return err_set(err, -EINVAL, "request %u asks for nothing to be done", request->verb);
     }
 }
 

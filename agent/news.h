@@ -3,6 +3,7 @@
 #ifndef LAUNCH_AGENT_NEWS_H
 #define LAUNCH_AGENT_NEWS_H
 
+#include "../proto/wire.h"
 #include "job_inside.h"
 
 /* For the modules below; user: the struct job. */
@@ -16,6 +17,11 @@ void news_on_outlet_gone(void *user, enum relay_stream_kind kind);
 void news_on_signal(void *user, const struct signalfd_siginfo *info);
 void news_on_guard_gone(void *user);
 void news_on_limit(uv_timer_t *timer); /* --timeout */
+
+/* From the control socket: WIRE_STOP to WIRE_SIGNAL; rank and number are not looked at before. who: pid of the client.
+ * 0, or a negative errno with one line: this can't be done, or not now. */
+MUST_CHECK int news_on_request(struct job *job, const struct wire_request *request, pid_t who,
+                               struct err *err);
 
 /* The rank has not called launch_join() in this attempt. */
 bool news_never_joined(const struct job *job, uint32_t rank);

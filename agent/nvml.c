@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "nvml.h"
 
-#include "../proto/base.h"
+#include "nvml_lib.h"
 
-#include <dlfcn.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
-#define LIBRARY "libnvidia-ml.so.1"
 #define PROCESSES_MAX 1024 /* of one GPU */
-#define NVML_SUCCESS 0
-
-/* Of NVML's stable ABI. */
-typedef struct nvml_device_st *nvml_device;
-
-struct nvml_process {
-    unsigned pid;
-    unsigned long long bytes;
-    unsigned gpu_instance, compute_instance;
-};
-
-struct nvml {
-    int (*init)(void);
-    int (*by_pci)(const char *pci, nvml_device *device);
-    int (*processes)(nvml_device device, unsigned *n, struct nvml_process *list);
-    const char *(*error)(int result);
-};
-
-static bool open_library(struct nvml *nvml)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return false;
-    *(void **)&nvml->init = dlsym(library, "nvmlInit_v2");
-    *(void **)&nvml->by_pci = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
-    *(void **)&nvml->error = dlsym(library, "nvmlErrorString");
-    *(void **)&nvml->processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
-    if (!nvml->processes) /* the same call under its name of driver 450 */
-        *(void **)&nvml->processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
-    return nvml->init && nvml->by_pci && nvml->error && nvml->processes;
-}
 
 static _Noreturn void fail(int fd, const char *what, const char *why)
 {
@@ -49,7 +15,7 @@ static _Noreturn void fail(int fd, const char *what, const char *why)
     _exit(1);
 }
 
-static void list(const struct nvml *nvml, int fd, unsigned index, nvml_device device)
+static void list(const struct nvml_lib *nvml, int fd, unsigned index, nvml_device device)
 {
     static struct nvml_process found[PROCESSES_MAX];
     unsigned n = PROCESSES_MAX;
@@ -62,9 +28,9 @@ static void list(const struct nvml *nvml, int fd, unsigned index, nvml_device de
 
 _Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n)
 {
-    struct nvml nvml = {0};
-    if (!open_library(&nvml))
-        fail(fd, LIBRARY, "can't be used");
+    struct nvml_lib nvml;
+    if (!nvml_lib_open(&nvml))
+        fail(fd, NVML_LIBRARY, "can't be used");
     int rc = nvml.init();
     if (rc != NVML_SUCCESS)
         fail(fd, "nvmlInit", nvml.error(rc));

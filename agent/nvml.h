@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The airlock of NVML: which processes use which GPU. NVML takes 12 ms to begin, may hang in the driver, and may crash:
- * so it runs in a process of its own, which talks through a pipe; see gpu_wait.c for the other end. */
+/* Which processes use which GPU, again and again, from a helper process that talks through a pipe; see gpu_wait.c for the
+ * other end. */
 #ifndef LAUNCH_AGENT_NVML_H
 #define LAUNCH_AGENT_NVML_H
 

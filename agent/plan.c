@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static int no_gpu(const struct plan *plan, const char *variable, const char *visible,
                   struct err *err)
@@ -20,10 +21,15 @@ static int no_gpu(const struct plan *plan, const char *variable, const char *vis
                    variable, visible ? visible : "", plan->gpus.n, advice);
 }
 
+static unsigned gpus_of(const struct plan *plan)
+{
+    return plan->gpus_wanted ? plan->gpus_wanted : plan->gpu_set.n;
+}
+
 static int count_workers(struct plan *plan, const struct job_spec *spec, const char *variable,
                          const char *visible, struct err *err)
 {
-    unsigned gpus = plan->gpu_set.n;
+    unsigned gpus = gpus_of(plan);
     switch (spec->nproc_mode) {
     case NPROC_GPU:
         if (gpus == 0)
@@ -47,7 +53,7 @@ static int count_workers(struct plan *plan, const struct job_spec *spec, const c
 
 static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err *err)
 {
-    unsigned gpus = plan->gpu_set.n;
+    unsigned gpus = gpus_of(plan);
     if (spec->share_gpus && gpus == 0)
         snprintf(plan->warning, sizeof plan->warning,
                  "--share-gpus: there is no GPU to share; the job runs on the host");
@@ -79,6 +85,110 @@ static int check_healing(const struct plan *plan, const struct job_spec *spec, s
     return 0;
 }
 
+/* ---- --gpus ---- */
+
+/* Place in the set of a GPU that a list names; -1: the set is without it. */
+static int find_entry(const struct gpu_set *set, const struct gpu_set *named, unsigned i)
+{
+    for (unsigned j = 0; j < set->n; j++)
+        if (named->index[i] >= 0 ? set->index[j] == named->index[i]
+                                 : strcasecmp(set->entry[j], named->entry[i]) == 0)
+            return (int)j;
+    return -1;
+}
+
+/* Leaves of the set what --gpus names, in its order; in the notation of the variable, if that is set. */
+static int narrow_to_list(struct plan *plan, const char *list, const char *variable,
+                          const char *visible, struct err *err)
+{
+    struct gpu_set *set = &plan->gpu_set, named;
+    int rc = gpu_set_choose(&named, &plan->gpus, "--gpus", list, err);
+    if (rc < 0)
+        return rc;
+    if (named.stopped_at[0])
+        return err_set(err, -EINVAL,
+                       "--gpus: there is no GPU %s here; this server has %u (0 to %u)",
+                       named.stopped_at, plan->gpus.n, plan->gpus.n - 1);
+    for (unsigned i = 0; i < named.n; i++) {
+        int at = find_entry(set, &named, i);
+        /* Without the variable a name that the list of GPUs does not have (MIG) is as good as any. */
+        if (at < 0 && set->given)
+            return err_set(err, -EINVAL, "--gpus: %s is not among those of %s='%.40s'",
+                           named.entry[i], variable, visible);
+        if (at >= 0 && set->given)
+            memcpy(named.entry[i], set->entry[at], sizeof named.entry[i]);
+    }
+    named.given = set->given;
+    *set = named;
+    return 0;
+}
+
+/* Leaves those that can be told from one another: a lease is on one GPU. */
+static int want_gpus(struct plan *plan, const struct job_spec *spec, const char *variable,
+                     const char *visible, struct err *err)
+{
+    struct gpu_set *set = &plan->gpu_set;
+    if (spec->gpus_mode == GPUS_VISIBLE) {
+        if ((spec->wait_ms || spec->force) && !plan->warning[0])
+            snprintf(plan->warning, sizeof plan->warning,
+                     "--%s is for the GPUs of --gpus, which is not given",
+                     spec->wait_ms ? "wait" : "force");
+        return 0;
+    }
+    if (plan->gpus.n == 0)
+        return err_set(err, -EINVAL, "--gpus: this machine has no GPU that this process may use");
+    if (set->n == 0)
+        return err_set(err, -EINVAL, "--gpus: %s='%.40s' leaves none of the %u GPUs", variable,
+                       visible ? visible : "", plan->gpus.n);
+    if (spec->gpus_mode == GPUS_LIST) {
+        int rc = narrow_to_list(plan, spec->gpus_list, variable, visible, err);
+        if (rc < 0)
+            return rc;
+    }
+    plan->gpus_wanted = set->n;
+    if (spec->gpus_mode == GPUS_COUNT)
+        plan->gpus_wanted = spec->gpus_n;
+    if (spec->gpus_mode == GPUS_AUTO)
+        plan->gpus_wanted = spec->nproc_mode == NPROC_CPU ? plan->cpus : spec->nproc;
+    if (plan->gpus_wanted > set->n && set->given)
+        return err_set(err, -EINVAL, "--gpus: %u GPUs are asked for, %s='%.40s' leaves %u",
+                       plan->gpus_wanted, variable, visible, set->n);
+    if (plan->gpus_wanted > set->n)
+        return err_set(err, -EINVAL, "--gpus: %u GPUs are asked for, this server has %u",
+                       plan->gpus_wanted, set->n);
+    set->chosen = true;
+    return 0;
+}
+
+static int name_by_uuid(struct plan *plan, struct err *err)
+{
+    struct gpu_set *set = &plan->gpu_set;
+    for (unsigned i = 0; i < set->n; i++) {
+        if (set->index[i] < 0)
+            continue; /* a name already */
+        const struct gpu *gpu = &plan->gpus.gpu[set->index[i]];
+        if (!gpu->uuid[0])
+            return err_set(err, -EINVAL,
+                           "--gpu-ids=uuid: the driver does not tell that of GPU %s before its "
+                           "first use (nvidia-smi is one)",
+                           gpu->pci);
+        snprintf(set->entry[i], sizeof set->entry[i], "%s", gpu->uuid);
+    }
+    return 0;
+}
+
+void plan_take_gpus(struct plan *plan, uint64_t chosen)
+{
+    struct gpu_set *set = &plan->gpu_set, all = *set;
+    set->n = 0;
+    for (unsigned i = 0; i < all.n; i++) {
+        if (!(chosen >> i & 1))
+            continue;
+        memcpy(set->entry[set->n], all.entry[i], sizeof all.entry[i]);
+        set->index[set->n++] = all.index[i];
+    }
+}
+
 static int check_stdin(const struct plan *plan, const struct job_spec *spec, struct err *err)
 {
     if (spec->stdin_mode != STDIN_RANK || spec->stdin_rank < plan->world_size)
@@ -107,7 +217,11 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
         snprintf(plan->warning, sizeof plan->warning,
                  "%s: '%s' names no GPU here; it and what follows are not used", variable,
                  plan->gpu_set.stopped_at);
-    rc = count_workers(plan, spec, variable, visible, err);
+    rc = want_gpus(plan, spec, variable, visible, err);
+    if (rc == 0 && spec->gpu_ids == GPU_IDS_UUID)
+        rc = name_by_uuid(plan, err);
+    if (rc == 0)
+        rc = count_workers(plan, spec, variable, visible, err);
     if (rc == 0)
         rc = check_gpus(plan, spec, err);
     if (rc == 0)

@@ -11,9 +11,13 @@ struct plan {
     uint32_t world_size;
     unsigned cpus; /* that the job may use */
     struct gpu_list gpus;
-    struct gpu_set gpu_set;
-    char warning[256]; /* one line for the user; empty: none */
+    struct gpu_set gpu_set; /* the job's GPUs; until they are leased, those it may have */
+    unsigned gpus_wanted;   /* with --gpus: how many of the set shall be leased; 0: no lease */
+    char warning[256];      /* one line for the user; empty: none */
 };
+
+/* Its GPUs were leased: those of the set whose bit is set. */
+void plan_take_gpus(struct plan *plan, uint64_t chosen);
 
 /* Reads the machine (LAUNCH_SYSROOT, CUDA_VISIBLE_DEVICES from the environment). -EINVAL: what was asked for
  * can't be on this machine; one line that names the setting or variable and what would work. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "program.h"
 
+#include "../proto/env.h"
 #include "../proto/status.h"
+#include "macro.h"
 
 #include <assert.h>
 #include <elf.h>
@@ -63,15 +65,30 @@ static bool has_suffix(const char *path, const char *suffix)
     return n > k && strcmp(path + n - k, suffix) == 0;
 }
 
+/* In the PATH, or where the name says. */
+static int look_up(const char *name, char **ret_path)
+{
+    if (!strchr(name, '/'))
+        return search_path(name, ret_path);
+    int rc = check_file(name);
+    /* A library need not be executable: launch-run loads it. */
+    if (rc == -EACCES && has_suffix(name, ".so") && access(name, R_OK) == 0)
+        rc = 0;
+    if (rc == 0 && !(*ret_path = strdup(name)))
+        rc = -ENOMEM;
+    return rc;
+}
+
 static int explain_missing(const char *name, int code, struct err *err)
 {
     if (code == -EISDIR)
         return err_set(err, code, "'%s' is a directory, not a program", name);
-    if (code == -EACCES && has_suffix(name, ".py"))
-        return err_set(err, code, "'%s' may not be executed; run it as: launch ... python3 %s",
-                       name, name);
     if (code == -EACCES)
-        return err_set(err, code, "'%s' may not be executed (permission denied; chmod +x?)", name);
+        return err_set(
+            err, code,
+            "'%s' may not be executed (permission denied; chmod +x? or, if it is Python, "
+            "--run-path?)",
+            name);
     if (code == -ENOENT && !strchr(name, '/') && access(name, F_OK) == 0)
         return err_set(err, code, "'%s' was not found in the PATH; did you mean ./%s?", name, name);
     return err_set_errno(err, code, "'%s'%s", name, strchr(name, '/') ? "" : " in the PATH");
@@ -141,23 +158,30 @@ static int find_runner(char **ret_path, struct err *err)
                    self, self);
 }
 
-/* argv as it is, or with a helper in front: helper path argv[1..]. */
-static int build_argv(struct program *p, char **argv, size_t argc)
+/* argv as it is, or with a helper and its own options in front of the user's word. */
+static int build_argv(struct program *p, char **argv, char *const options[2])
 {
-    p->argv = calloc(argc + 2, sizeof *p->argv);
+    size_t n = 0;
+    while (argv[p->argc])
+        p->argc++;
+    p->argv = calloc(p->argc + 4, sizeof *p->argv);
     if (!p->argv)
         return -ENOMEM;
-    size_t n = 0;
     p->file = p->helper ? p->helper : p->path;
     if (p->helper)
         p->argv[n++] = p->helper;
-    p->argv[n++] = p->helper ? p->path : argv[0];
-    for (size_t i = 1; i < argc; i++)
+    for (size_t i = 0; i < 2 && options[i]; i++)
+        p->argv[n++] = options[i];
+    p->argv[n++] = p->helper && p->path ? p->path : argv[0];
+    p->lead = n;
+    for (size_t i = 1; i < p->argc; i++)
         p->argv[n++] = argv[i];
+    p->argc = n;
     return 0;
 }
 
-static int decide(struct program *p, char **argv, size_t argc, struct err *err)
+/* How a file that was found is run: by itself or by a helper. */
+static int decide(struct program *p, char **argv, struct err *err)
 {
     /* Room for a whole ELF header, and for a NUL after the "#!" line. */
     _Alignas(Elf64_Ehdr) char head[HEAD_BYTES + 1] = {0};
@@ -176,49 +200,141 @@ static int decide(struct program *p, char **argv, size_t argc, struct err *err)
         if (!p->helper)
             return -ENOMEM;
     }
-    return build_argv(p, argv, argc);
+    return build_argv(p, argv, (char *const[2]){NULL});
 }
 
-static int find(struct program *p, const char *name, struct err *err)
+static int run_directly(struct program *p, char **argv, struct err *err)
 {
-    int rc = -ENOENT;
-    if (name[0] == '\0')
-        return err_set(err, rc, "the program's name is empty");
-    if (!strchr(name, '/')) {
-        rc = search_path(name, &p->path);
-    } else {
-        rc = check_file(name);
-        /* A library need not be executable: launch-run loads it. */
-        if (rc == -EACCES && has_suffix(name, ".so") && access(name, R_OK) == 0)
-            rc = 0;
-        if (rc == 0 && !(p->path = strdup(name)))
-            rc = -ENOMEM;
-    }
-    return rc < 0 ? explain_missing(name, rc, err) : 0;
+    int rc = look_up(argv[0], &p->path);
+    return rc < 0 ? explain_missing(argv[0], rc, err) : decide(p, argv, err);
 }
 
-int program_resolve(struct program *p, char **argv, int *ret_exit, struct err *err)
+/* ---- Python ---- */
+
+static int find_python(struct program *p, const char *name, struct err *err)
+{
+    const char *wanted = getenv(ENV_PYTHON_EXEC);
+    if (wanted && *wanted) {
+        int rc = look_up(wanted, &p->helper);
+        return rc < 0 ? err_set_errno(err, rc, ENV_PYTHON_EXEC ": '%s'%s", wanted,
+                                      strchr(wanted, '/') ? "" : " in the PATH")
+                      : 0;
+    }
+    int rc = search_path("python", &p->helper);
+    if (rc < 0)
+        rc = search_path("python3", &p->helper);
+    if (rc == -ENOENT || rc == -EACCES)
+        err_set(err, rc,
+                "'%s' is run by Python, and there is neither python nor python3 in the PATH; "
+                "install it or set " ENV_PYTHON_EXEC,
+                name);
+    return rc;
+}
+
+/* Python itself looks at the path as it is given, never in the PATH. */
+static int check_script(const char *name, bool may_be_directory, struct err *err)
+{
+    struct stat st;
+    if (stat(name, &st) < 0)
+        return err_set_errno(err, -errno, "'%s'", name);
+    if (S_ISDIR(st.st_mode) && !may_be_directory)
+        return err_set(err, -EISDIR, "'%s' is a directory, not a program", name);
+    return access(name, R_OK) < 0 ? err_set_errno(err, -errno, "'%s' may not be read", name) : 0;
+}
+
+static int check_module(const char *name, struct err *err)
+{
+    if (strchr(name, '/'))
+        return err_set(err, -EINVAL, "--module: '%s' is no module's name; without -m a file is run",
+                       name);
+    if (has_suffix(name, ".py") && access(name, F_OK) == 0)
+        return err_set(err, -EINVAL,
+                       "--module: '%s' is a file, and its module is called '%.*s'; "
+                       "without -m the file is run",
+                       name, (int)strlen(name) - 3, name);
+    return 0;
+}
+
+static int run_by_python(struct program *p, char **argv, enum program_how how, struct err *err)
+{
+    static char unbuffered[] = "-u", module[] = "-m";
+    bool is_module = how == PROGRAM_MODULE;
+    int rc =
+        is_module ? check_module(argv[0], err) : check_script(argv[0], how == PROGRAM_SCRIPT, err);
+    if (rc == 0)
+        rc = find_python(p, argv[0], err);
+    return rc < 0 ? rc
+                  : build_argv(p, argv, (char *const[2]){unbuffered, is_module ? module : NULL});
+}
+
+int program_resolve(struct program *p, char **argv, enum program_how how, int *ret_exit,
+                    struct err *err)
 {
     assert(argv[0]);
     *p = (struct program){0};
-    size_t argc = 0;
-    while (argv[argc])
-        argc++;
-    int rc = find(p, argv[0], err);
-    if (rc == 0) {
-        rc = decide(p, argv, argc, err);
-        if (rc == -ENOMEM)
-            err_set_errno(err, rc, "'%s'", argv[0]);
-    }
+    bool python = how != PROGRAM_DIRECT && (how != PROGRAM_DETECT || has_suffix(argv[0], ".py"));
+    int rc = -ENOENT;
+    if (argv[0][0] == '\0')
+        err_set(err, rc, "the program's name is empty");
+    else
+        rc = python ? run_by_python(p, argv, how, err) : run_directly(p, argv, err);
+    if (rc == -ENOMEM)
+        err_set_errno(err, rc, "'%s'", argv[0]);
     if (rc < 0) {
-        *ret_exit = program_exit_code(-rc);
+        *ret_exit = rc == -EINVAL ? EXIT_CODE_USAGE : program_exit_code(-rc);
         program_finish(p);
     }
     return rc;
 }
 
+/* ---- one argument vector a worker ---- */
+
+static bool has_macros(const struct program *p)
+{
+    for (size_t i = p->lead; i < p->argc; i++)
+        if (macro_in(p->argv[i]))
+            return true;
+    return false;
+}
+
+int program_expand(struct program *p, uint32_t n, struct err *err)
+{
+    if (!has_macros(p))
+        return 0;
+    p->lists = calloc(n, (p->argc + 1) * sizeof *p->lists);
+    if (!p->lists)
+        return err_set_errno(err, -ENOMEM, "arguments");
+    p->lists_n = n;
+    for (uint32_t rank = 0; rank < n; rank++) {
+        char **list = p->lists + rank * (p->argc + 1);
+        for (size_t i = 0; i < p->argc; i++) {
+            list[i] = p->argv[i];
+            if (i >= p->lead && macro_in(p->argv[i]) && !(list[i] = macro_expand(p->argv[i], rank)))
+                return err_set_errno(err, -ENOMEM, "arguments");
+        }
+    }
+    return 0;
+}
+
+char *const *program_argv(const struct program *p, uint32_t local_rank)
+{
+    return p->lists ? p->lists + local_rank * (p->argc + 1) : p->argv;
+}
+
+static void free_lists(struct program *p)
+{
+    for (uint32_t rank = 0; rank < p->lists_n; rank++)
+        for (size_t i = p->lead; i < p->argc; i++) {
+            char *word = p->lists[rank * (p->argc + 1) + i];
+            if (word != p->argv[i])
+                free(word);
+        }
+    free(p->lists);
+}
+
 void program_finish(struct program *p)
 {
+    free_lists(p);
     free(p->path);
     free(p->argv);
     free(p->helper);

@@ -6,12 +6,26 @@
 
 #include "../proto/err.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
+enum program_how {
+    PROGRAM_DETECT, /* by Python if the name ends in .py, else as it is */
+    PROGRAM_DIRECT, /* as it is, whatever it is called */
+    PROGRAM_SCRIPT, /* by Python, whatever it is called */
+    PROGRAM_MODULE, /* the name of a Python module */
+};
+
 /* What to execute, with its NULL-terminated argument vector. */
 struct program {
     const char *file; /* to be given to execve(): points at path or helper */
     char **argv;      /* owned array; the strings are borrowed */
-    char *path;       /* owned: where the user's program was found */
-    char *helper;     /* owned: the program that runs it (/bin/sh, launch-run), or NULL */
+    size_t argc;
+    size_t lead;  /* words of argv before the job's own arguments */
+    char *path;   /* owned: where the user's program was found; NULL: Python finds it */
+    char *helper; /* owned: the program that runs it (python, /bin/sh, launch-run), or NULL */
+    char **lists; /* owned: an argv for each worker, of argc + 1 words; NULL: all have the same */
+    uint32_t lists_n;
 };
 
 /* Looks the first word of argv up (in the PATH if it holds no '/'), follows it to its interpreter, and
@@ -19,9 +33,18 @@ struct program {
  *   a binary or a script with "#!"     as it is
  *   an executable text without "#!"    by /bin/sh, as the shell and execvp() do
  *   a shared object X.so               by launch-run, which calls its launch_main()
+ *   a Python script or module          by $PYTHON_EXEC, else the python, else the python3 of the PATH, with -u
  * `argv` is borrowed. Errors, each with an exit code of `env`'s convention in *ret_exit (127 not found,
- * 126 found but can't be executed): -ENOENT, -EACCES, -EISDIR, -ENOEXEC. *p is then finished. */
-MUST_CHECK int program_resolve(struct program *p, char **argv, int *ret_exit, struct err *err);
+ * 126 found but can't be executed; 2 what can't be a module's name): -ENOENT, -EACCES, -EISDIR, -ENOEXEC, -EINVAL. *p is
+ * then finished. */
+MUST_CHECK int program_resolve(struct program *p, char **argv, enum program_how how, int *ret_exit,
+                               struct err *err);
+
+/* Replaces ${local_rank} (see macro.h) in the arguments of n workers. Without any, nothing is made. -ENOMEM. */
+MUST_CHECK int program_expand(struct program *p, uint32_t n, struct err *err);
+
+/* Argument vector of a worker. */
+char *const *program_argv(const struct program *p, uint32_t local_rank);
 
 /* Takes a zeroed one too. */
 void program_finish(struct program *p);

@@ -18,8 +18,10 @@ static_assert((int)RELAY_KINDS_N == OUTLETS_MAX, "one outlet for each kind at mo
 
 struct rank {
     struct stream *stream[RELAY_KINDS_N];
-    struct tail tail;
-    uint64_t bytes; /* read */
+    struct tail tail[RELAY_KINDS_N];
+    uint64_t bytes;   /* read */
+    uint64_t last_ms; /* uv_now() when a stream was read last in this attempt; 0: none was */
+    enum relay_stream_kind last_kind;
     bool draining;
     struct deadline drain;
 };
@@ -46,7 +48,8 @@ static void relay_unref(struct relay *r)
     if (--r->refs > 0)
         return;
     for (unsigned i = 0; i < r->n_ranks; i++)
-        tail_finish(&r->ranks[i].tail);
+        for (int kind = 0; kind < RELAY_KINDS_N; kind++)
+            tail_finish(&r->ranks[i].tail[kind]);
     free(r->ranks);
     free(r);
 }
@@ -60,8 +63,9 @@ static void on_data(struct stream *s, const char *data, size_t n)
 {
     struct rank *rank = &relay_of(s->set)->ranks[s->rank];
     rank->bytes += n;
-    if (s->kind == RELAY_STDERR)
-        tail_add(&rank->tail, data, n);
+    rank->last_ms = uv_now(s->set->alarm.timer.loop);
+    rank->last_kind = s->kind;
+    tail_add(&rank->tail[s->kind], data, n);
 }
 
 static bool has_streams(const struct rank *rank)
@@ -204,8 +208,11 @@ int relay_add(struct relay *r, unsigned rank, enum relay_stream_kind kind, int f
                            take_fd(&mine), route ? route : &plain);
     if (rc < 0)
         return err_set_errno(err, rc, "output of rank %u", rank);
-    if (new_attempt)
-        tail_reset(&slot->tail);
+    if (new_attempt) {
+        slot->last_ms = 0;
+        for (int k = 0; k < RELAY_KINDS_N; k++)
+            tail_reset(&slot->tail[k]);
+    }
     r->refs++;
     return 0;
 }
@@ -235,8 +242,24 @@ void relay_rank_cut(struct relay *r, unsigned rank)
 
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n)
 {
+    return relay_tail_of(r, rank, RELAY_STDERR, ret_n);
+}
+
+const char *relay_tail_of(const struct relay *r, unsigned rank, enum relay_stream_kind kind,
+                          size_t *ret_n)
+{
     static const struct tail none;
-    return tail_text(rank < r->n_ranks ? &r->ranks[rank].tail : &none, ret_n);
+    return tail_text(rank < r->n_ranks ? &r->ranks[rank].tail[kind] : &none, ret_n);
+}
+
+bool relay_last(const struct relay *r, unsigned rank, enum relay_stream_kind *ret_kind,
+                uint64_t *ret_ms)
+{
+    if (rank >= r->n_ranks || !r->ranks[rank].last_ms)
+        return false;
+    *ret_kind = r->ranks[rank].last_kind;
+    *ret_ms = r->ranks[rank].last_ms;
+    return true;
 }
 
 uint64_t relay_bytes(const struct relay *r, unsigned rank)

@@ -30,7 +30,7 @@
 #define RELAY_HOLD_MS 1000
 #define RELAY_CHUNK_BYTES (256u * 1024u) /* a widened pipe, see pipe.h */
 #define RELAY_LINE_MAX (1024u * 1024u) /* a longer line keeps the outlet to itself until it ends */
-#define RELAY_TAIL_BYTES 4096u         /* of stderr, kept for the failure report */
+#define RELAY_TAIL_BYTES 4096u /* of each stream, kept for the failure report and for who asks */
 
 enum relay_stream_kind { RELAY_STDOUT, RELAY_STDERR, RELAY_KINDS_N };
 
@@ -80,6 +80,14 @@ void relay_rank_cut(struct relay *r, unsigned rank);
 /* Last bytes of the rank's stderr of this attempt, as they were: at most RELAY_TAIL_BYTES,
  * starting at a line start where possible. Valid until the next call on r. *ret_n: length. */
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n);
+
+/* The same for either stream. */
+const char *relay_tail_of(const struct relay *r, unsigned rank, enum relay_stream_kind kind,
+                          size_t *ret_n);
+
+/* Which stream of this attempt was written to last, and when (uv_now()). False: none was. */
+bool relay_last(const struct relay *r, unsigned rank, enum relay_stream_kind *ret_kind,
+                uint64_t *ret_ms);
 
 /* Bytes read from the rank's pipes so far, in all attempts. */
 uint64_t relay_bytes(const struct relay *r, unsigned rank);

@@ -151,6 +151,16 @@ static unsigned lines_of_end(const struct report *r)
            (r->hint != NULL) + (r->next != NULL);
 }
 
+/* Python prints what it has also left in the error file. */
+static bool is_said_again(const struct report *r)
+{
+    const char *said = r->said->traceback, *last = last_lines(said, strlen(said), 1);
+    size_t n = strcspn(last, "\n");
+    const char *tail = last_lines(r->tail, r->tail_n, 1);
+    size_t tail_n = (size_t)(r->tail + r->tail_n - tail);
+    return n > 0 && tail_n >= n && memcmp(tail, last, n) == 0 && (tail_n == n || tail[n] == '\n');
+}
+
 static void put_texts(struct writer *w, const struct report *r)
 {
     const struct errorfile *said = r->said;
@@ -163,7 +173,7 @@ static void put_texts(struct writer *w, const struct report *r)
     bool traceback = said && said->traceback[0];
     if (traceback)
         put_block(w, "its traceback:", said->traceback, strlen(said->traceback), TAIL_LINES);
-    if (r->tail)
+    if (r->tail && !(traceback && is_said_again(r)))
         put_block(w, "its last lines on stderr:", r->tail, r->tail_n,
                   traceback ? TAIL_LINES_BESIDE : TAIL_LINES);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "spawn.h"
 
+#include "../proto/clock.h"
 #include "../proto/status.h"
 #include "program.h"
 #include "syscalls.h"
 #include "vclone.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <stdatomic.h>
@@ -24,10 +26,12 @@ struct seat {
     struct spawn_request request;
     pid_t parent;
     struct spawn_record record;
+    int32_t affinity, mempolicy; /* errno of taking the place */
 };
 
 struct spawn_group {
-    _Atomic uint32_t gate; /* futex */
+    _Atomic uint32_t gate;   /* futex */
+    _Atomic uint32_t placed; /* futex: children that have taken their place */
     unsigned n;
     size_t bytes;
     char *stacks; /* owned: one for each child */
@@ -37,8 +41,11 @@ struct spawn_group {
 /* A few calls deep, no buffers; touched pages only. */
 #define STACK_BYTES (16 * 1024)
 
+/* How long children may take to go to their places. */
+#define PLACED_LIMIT_NS NS_PER_S
+
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
-#define DESCRIPTORS_OF_OURS 32
+#define DESCRIPTORS_OF_OURS 50
 
 void spawn_inherited_read(struct spawn_inherited *inherited)
 {
@@ -111,6 +118,37 @@ void spawn_group_dismiss(struct spawn_group *group)
     set_gate(group, GATE_AWAY);
 }
 
+static bool has_place(const struct seat *seat)
+{
+    return seat->request.place.cpus || seat->request.place.nodes;
+}
+
+bool spawn_refused(struct spawn_group *group, unsigned started, struct spawn_refusal *ret)
+{
+    uint32_t asked = 0;
+    for (unsigned i = 0; i < started; i++)
+        asked += has_place(&group->seat[i]);
+    if (asked == 0)
+        return false;
+    uint64_t limit = clock_now_ns() + PLACED_LIMIT_NS;
+    for (;;) {
+        uint32_t placed = atomic_load(&group->placed);
+        uint64_t now = clock_now_ns();
+        if (placed >= asked || now >= limit)
+            break;
+        struct timespec rest = {.tv_sec = (time_t)((limit - now) / NS_PER_S),
+                                .tv_nsec = (long)((limit - now) % NS_PER_S)};
+        syscall(SYS_futex, &group->placed, FUTEX_WAIT, placed, &rest, NULL, 0);
+    }
+    for (unsigned i = 0; i < started; i++) {
+        const struct seat *seat = &group->seat[i];
+        *ret = (struct spawn_refusal){i, seat->affinity, seat->mempolicy};
+        if (seat->affinity || seat->mempolicy)
+            return true;
+    }
+    return false;
+}
+
 void spawn_open_gate(struct spawn_group *group)
 {
     set_gate(group, GATE_OPEN);
@@ -167,6 +205,21 @@ static void child_restore(int sig, const struct sigaction *inherited)
     CALL(SYS_rt_sigaction, sig, &d, NULL, sizeof d.mask);
 }
 
+/* Before anything else, so that what it touches from now on is near. Nothing here is a reason not to start. */
+static void child_take_place(struct seat *seat)
+{
+    const struct spawn_place *place = &seat->request.place;
+    if (!place->cpus && !place->nodes)
+        return;
+    if (place->cpus)
+        seat->affinity = (int32_t)-CALL(SYS_sched_setaffinity, 0, place->cpus_bytes, place->cpus);
+    if (place->nodes) /* the kernel takes one bit less than it is told */
+        seat->mempolicy = (int32_t)-CALL(SYS_set_mempolicy, place->mem_policy, place->nodes,
+                                         place->nodes_bytes * CHAR_BIT + 1);
+    atomic_fetch_add(&seat->group->placed, 1);
+    CALL(SYS_futex, &seat->group->placed, FUTEX_WAKE, 1, NULL);
+}
+
 static void child_await_gate(struct spawn_group *group)
 {
     for (;;) {
@@ -189,6 +242,7 @@ static void child_run(void *arg)
     if (request->traceable)
         CALL(SYS_prctl, PR_SET_PTRACER, seat->parent, 0, 0); /* fails where there is no Yama */
     CALL(SYS_setsid, 0);
+    child_take_place(seat);
     for (int fd = 0; fd < 3; fd++) {
         long rc = request->stdio[fd] >= 0 ? CALL(SYS_dup3, request->stdio[fd], fd, 0) : 0;
         if (rc < 0)

@@ -22,6 +22,21 @@ struct spawn_record {
     int32_t error;  /* errno */
 };
 
+/* Where a child shall run and have its memory. */
+struct spawn_place {
+    const void *cpus; /* mask for sched_setaffinity(); NULL: as inherited */
+    size_t cpus_bytes;
+    const void *nodes; /* mask for set_mempolicy(); NULL: as inherited */
+    size_t nodes_bytes;
+    int mem_policy; /* MPOL_* */
+};
+
+/* What of it the kernel refused, for the first child that it did to. */
+struct spawn_refusal {
+    unsigned index;          /* of the child */
+    int affinity, mempolicy; /* errno; 0: done, or not asked for */
+};
+
 /* What this process changed for itself and its workers shall not inherit; taken at start. */
 struct spawn_inherited {
     sigset_t mask;
@@ -56,7 +71,8 @@ struct spawn_request {
     int stdio[3];   /* become 0, 1, 2; -1: inherit */
     int keep_fd[2]; /* stay open in the worker, same number; -1: none */
     bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
-    int cgroup_fd;  /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
+    struct spawn_place place;
+    int cgroup_fd; /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
     const struct spawn_inherited *inherited;
 };
 
@@ -67,6 +83,10 @@ struct spawn_request {
 MUST_CHECK int spawn_start(struct spawn_group *group, unsigned index,
                            const struct spawn_request *request, pid_t *ret_pid, int *ret_pidfd,
                            struct err *err);
+
+/* Waits, at most a second, until the started children for which a place was asked have taken it, which they do before
+ * they come to the gate. True: to one of them the kernel refused something, *ret says what. */
+bool spawn_refused(struct spawn_group *group, unsigned started, struct spawn_refusal *ret);
 
 /* Lets all go. */
 void spawn_open_gate(struct spawn_group *group);

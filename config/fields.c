@@ -1,359 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Owns the table of settings and most of its parsers (those of output.h are apart, and so is finding a
- * row by its name: names.c). Must never know who asks: no argv, no getenv, no file, nothing printed.
- * All text is untrusted. */
+/* Owns the table of settings. The parsers of values: parse.h, output.h, gpus.h and torchrun.h; finding a row by
+ * its name: names.c; setting it: origin.c. */
 #include "fields.h"
 
 #include "../proto/board.h"
+#include "gpus.h"
 #include "output.h"
+#include "parse.h"
+#include "torchrun.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#define MS_PER_S 1000
-#define MS_PER_M (60 * MS_PER_S)
-#define MS_PER_H (60 * MS_PER_M)
-#define TIME_MAX_MS (1000ll * MS_PER_H) /* the board keeps milliseconds in 32 bits */
-#define TEXT_MAX_BYTES 63               /* run id (BOARD_RUN_ID_BYTES with its NUL) and role */
-#define HOST_MAX_BYTES 253              /* longest name that DNS knows */
-
-static_assert(TEXT_MAX_BYTES == BOARD_RUN_ID_BYTES - 1, "a run id must fit the board");
-static_assert(TIME_MAX_MS <= UINT32_MAX, "a timeout must fit the board");
-
-/* ---- errors ---- */
-
-const char *field_quote(const char *text, size_t n, char buf[FIELD_QUOTE_BYTES])
-{
-    static const char DOTS[] = "...", NAMED[] = "\n\r\t\\";
-    const size_t limit = FIELD_QUOTE_BYTES - sizeof DOTS; /* 60 */
-    size_t used = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        char piece[5];
-        const char *named = c ? strchr(NAMED, c) : NULL;
-        if (named)
-            snprintf(piece, sizeof piece, "\\%c", "nrt\\"[named - NAMED]);
-        else
-            snprintf(piece, sizeof piece, c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", c);
-        if (used + strlen(piece) > limit) {
-            memcpy(buf + used, DOTS, sizeof DOTS);
-            return buf;
-        }
-        size_t piece_n = strlen(piece);
-        memcpy(buf + used, piece, piece_n);
-        used += piece_n;
-    }
-    buf[used] = '\0';
-    return buf;
-}
-
-/* "must be <what>, not '<text>'"; returns -EINVAL. */
-PRINTF_LIKE(3, 4) static int refuse(struct err *err, const char *text, const char *what, ...)
-{
-    char right[200], shown[FIELD_QUOTE_BYTES];
-    va_list ap;
-    va_start(ap, what);
-    vsnprintf(right, sizeof right, what, ap);
-    va_end(ap);
-    field_quote(text, strlen(text), shown);
-    return err_set(err, -EINVAL, "must be %s, not '%s'", right, shown);
-}
-
-/* "'a', 'b' or 'c'" */
-static const char *list_choices(const char *const *choices, char *buf, size_t size)
-{
-    size_t used = 0;
-    buf[0] = '\0';
-    for (size_t i = 0; choices[i] && used < size; i++) {
-        const char *before = i == 0 ? "" : choices[i + 1] ? ", " : " or ";
-        used += (size_t)snprintf(buf + used, size - used, "%s'%s'", before, choices[i]);
-    }
-    return buf;
-}
-
-/* ---- parsers ---- */
-
-/* Nothing but decimal digits, at least one, the value at most max. Leading zeros are decimal. */
-static bool parse_decimal(const char *text, size_t n, uint64_t max, uint64_t *ret)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        uint64_t digit = (uint64_t)(text[i] - '0');
-        if (digit > max || value > (max - digit) / 10)
-            return false;
-        value = value * 10 + digit;
-    }
-    if (n == 0)
-        return false;
-    *ret = value;
-    return true;
-}
-
-static bool in_range(const struct field *field, const char *text, uint64_t *ret)
-{
-    uint64_t value;
-    if (!parse_decimal(text, strlen(text), (uint64_t)field->max, &value) ||
-        value < (uint64_t)field->min)
-        return false;
-    *ret = value;
-    return true;
-}
-
-static int parse_number(const struct field *field, const char *text, uint64_t *ret, struct err *err)
-{
-    if (in_range(field, text, ret))
-        return 0;
-    if (field->min == field->max)
-        return refuse(err, text, "%lld", (long long)field->min);
-    return refuse(err, text, "a number from %lld to %lld", (long long)field->min,
-                  (long long)field->max);
-}
-
-static int parse_u32(const struct field *field, const char *text, void *into, struct err *err)
-{
-    uint64_t value = 0;
-    int r = parse_number(field, text, &value, err);
-    if (r == 0)
-        *(uint32_t *)into = (uint32_t)value;
-    return r;
-}
-
-static int parse_u16(const struct field *field, const char *text, void *into, struct err *err)
-{
-    uint64_t value = 0;
-    int r = parse_number(field, text, &value, err);
-    if (r == 0)
-        *(uint16_t *)into = (uint16_t)value;
-    return r;
-}
-
-/* "1.5s": whole part, fraction of at most 9 digits, unit. Rounded up to whole milliseconds: a time
- * that is not 0 never becomes the 0 that stands for "none". */
-static bool parse_ms(const char *text, uint64_t max, uint64_t *ret)
-{
-    static const struct {
-        const char *name;
-        uint64_t ms;
-    } UNITS[] = {{"", MS_PER_S}, {"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_M}, {"h", MS_PER_H}};
-
-    size_t whole_n = strspn(text, "0123456789"), fraction_n = 0;
-    const char *fraction = text + whole_n, *unit = fraction;
-    if (*fraction == '.') {
-        fraction++;
-        fraction_n = strspn(fraction, "0123456789");
-        unit = fraction + fraction_n;
-        if (fraction_n == 0)
-            return false;
-    }
-    uint64_t whole, parts = 0, scale = 1;
-    if (!parse_decimal(text, whole_n, max, &whole) || fraction_n > 9)
-        return false;
-    for (size_t i = 0; i < fraction_n; i++) {
-        parts = parts * 10 + (uint64_t)(fraction[i] - '0');
-        scale *= 10;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(UNITS); i++) {
-        if (strcmp(unit, UNITS[i].name) != 0)
-            continue;
-        uint64_t ms = whole * UNITS[i].ms + (parts * UNITS[i].ms + scale - 1) / scale;
-        if (ms > max)
-            return false;
-        *ret = ms;
-        return true;
-    }
-    return false;
-}
-
-static int parse_duration(const struct field *field, const char *text, void *into, struct err *err)
-{
-    uint64_t ms;
-    if (!parse_ms(text, (uint64_t)field->max, &ms) || ms < (uint64_t)field->min)
-        return refuse(err, text, "a time%s of at most %lldh such as 30, 1.5s, 500ms or 10m",
-                      field->min > 0 ? " above 0 and" : "", (long long)field->max / MS_PER_H);
-    *(uint64_t *)into = ms;
-    return 0;
-}
-
-static bool find_choice(const struct field *field, const char *text, unsigned *ret)
-{
-    for (unsigned i = 0; field->choices[i]; i++) {
-        if (strcmp(text, field->choices[i]) == 0) {
-            *ret = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int parse_choice(const struct field *field, const char *text, void *into, struct err *err)
-{
-    unsigned choice;
-    char list[128];
-    if (!find_choice(field, text, &choice))
-        return refuse(err, text, "%s", list_choices(field->choices, list, sizeof list));
-    *(unsigned *)into = choice;
-    return 0;
-}
-
-static bool find_switch(const char *text, bool *ret)
-{
-    static const char *const WORDS[] = {"0", "1", "false", "true", "no", "yes"};
-    for (size_t i = 0; i < ARRAY_LEN(WORDS); i++) {
-        if (strcmp(text, WORDS[i]) == 0) {
-            *ret = i % 2;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int parse_switch(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    bool on;
-    if (!find_switch(text, &on))
-        return refuse(err, text, "1, 0, true, false, yes or no");
-    *(bool *)into = on;
-    return 0;
-}
-
-/* torchrun's switch for what --gpu-visibility says with a word. */
-static int parse_virtual_rank(const struct field *field, const char *text, void *into,
-                              struct err *err)
-{
-    bool on = false;
-    int r = parse_switch(field, text, &on, err);
-    if (r == 0)
-        *(enum gpu_visibility *)into = on ? GPU_VISIBILITY_RANK : GPU_VISIBILITY_JOB;
-    return r;
-}
-
-/* into: nproc_mode; nproc is set along with it. The choices follow NPROC_NUMBER in nproc_mode. */
-static int parse_nproc(const struct field *field, const char *text, void *into, struct err *err)
-{
-    struct job_spec *spec = CONTAINER_OF(into, struct job_spec, nproc_mode);
-    uint64_t number = 0;
-    unsigned choice;
-    char list[64];
-    if (in_range(field, text, &number))
-        spec->nproc_mode = NPROC_NUMBER;
-    else if (find_choice(field, text, &choice))
-        spec->nproc_mode = (enum nproc_mode)(NPROC_GPU + choice);
-    else
-        return refuse(err, text, "a number from %lld to %lld, %s", (long long)field->min,
-                      (long long)field->max, list_choices(field->choices, list, sizeof list));
-    spec->nproc = (uint32_t)number;
-    return 0;
-}
-
-static int parse_nnodes(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field, (void)into;
-    if (strcmp(text, "1") == 0 || strcmp(text, "1:1") == 0)
-        return 0;
-    return refuse(err, text, "1 or 1:1, as a job runs on one server only so far");
-}
-
-static int parse_anything(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field, (void)text, (void)into, (void)err;
-    return 0;
-}
-
-static int set_text(const char *text, void *into, struct err *err)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        return err_set(err, -ENOMEM, "out of memory");
-    free(*(char **)into);
-    *(char **)into = copy;
-    return 0;
-}
-
-/* Not isalnum(): that one asks the locale. */
-static bool is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-/* field->min: 1 when there must be at least one. */
-static int parse_signals(const struct field *field, const char *text, void *into, struct err *err)
-{
-    struct siglist list;
-    if (siglist_parse(&list, text) < 0 || list.n < field->min)
-        return refuse(err, text,
-                      "%ssignals such as SIGTERM,USR1 (KILL, STOP, CHLD, PIPE, TSTP and CONT can't "
-                      "be had)",
-                      field->min ? "" : "'none' or ");
-    *(struct siglist *)into = list;
-    return 0;
-}
-
-static int parse_codes(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    if (codeset_parse(into, text) < 0)
-        return refuse(err, text,
-                      "'all', 'none' or a list of exit codes 1 to 255, signals, 'signal' and "
-                      "'hang' such as 1,3-5,SIGSEGV");
-    return 0;
-}
-
-static int parse_limits(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    if (limits_parse(into, text) < 0)
-        return refuse(
-            err, text,
-            "'none' or a list of startup:N, same:N, signal:N, hang:N, exit:N with N up to "
-            "%u",
-            LIMITS_MAX);
-    return 0;
-}
-
-/* Becomes part of file names, so no slash, no blank, no leading dot or dash. */
-static int parse_run_id(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    size_t n = 0;
-    while (text[n] && (is_alnum(text[n]) || (n > 0 && strchr("._-", text[n]))))
-        n++;
-    if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
-        return refuse(err, text, "1 to %d of A-Z a-z 0-9 . _ -, a letter or digit first",
-                      TEXT_MAX_BYTES);
-    return set_text(text, into, err);
-}
-
-static int parse_host(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    size_t n = 0;
-    while (text[n] && (is_alnum(text[n]) || strchr(n > 0 ? "._-:%[]" : ":[", text[n])))
-        n++;
-    if (n == 0 || text[n] || n > HOST_MAX_BYTES)
-        return refuse(err, text, "a host name or an IP address");
-    return set_text(text, into, err);
-}
-
-static int parse_role(const struct field *field, const char *text, void *into, struct err *err)
-{
-    (void)field;
-    size_t n = 0;
-    while (text[n] >= 0x20 && text[n] < 0x7f)
-        n++;
-    if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
-        return refuse(err, text, "1 to %d printable ASCII characters", TEXT_MAX_BYTES);
-    return set_text(text, into, err);
-}
-
-/* ---- the table ---- */
 
 static const char *const NPROC_WORDS[] = {"gpu", "auto", "cpu", NULL};
 static const char *const VISIBILITY_WORDS[] = {"job", "rank", NULL};
+static const char *const AFFINITY_WORDS[] = {"auto",      "none",         "node",  "socket",
+                                             "exclusive", "core-complex", "cores", NULL};
+static const char *const MEM_POLICY_WORDS[] = {"none", "prefer", "bind", "interleave", NULL};
+static const char *const GPU_ID_WORDS[] = {"index", "uuid", NULL};
 static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
 static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
@@ -361,29 +25,48 @@ static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const FAILURE_WORDS[] = {"restart", "heal", "shrink", "stop", NULL};
 static const char *const STANDBY_WORDS[] = {"none", "exec", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
+static const char *const EVENT_WORDS[] = {"null", "console", "dynamic_rendezvous", NULL};
+static const char *const SPECS_WORDS[] = {"default", NULL};
 static const char *const START_WORDS[] = {"spawn", "fork", "forkserver", NULL};
 
 static_assert(ARRAY_LEN(NPROC_WORDS) == NPROC_MODES_N, "a word for every mode but the number");
 static_assert(ARRAY_LEN(VISIBILITY_WORDS) == GPU_VISIBILITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(AFFINITY_WORDS) == AFFINITIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(MEM_POLICY_WORDS) == MEM_POLICIES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(GPU_ID_WORDS) == GPU_IDS_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(FAILURE_WORDS) == ON_FAILURES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(STANDBY_WORDS) == STANDBIES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
 const char *const FIELD_GROUPS[GROUPS_N] = {
+    [GROUP_PROGRAM] = "Program",
     [GROUP_WORKERS] = "Workers",
     [GROUP_GPUS] = "GPUs",
+    [GROUP_PLACEMENT] = "Placement",
     [GROUP_RENDEZVOUS] = "Rendezvous",
     [GROUP_RESTARTS] = "Restarts",
     [GROUP_FAILURES] = "Failures and the end",
     [GROUP_OUTPUT] = "Output and log files",
-    [GROUP_TORCHRUN] = "Accepted for torchrun's sake (checked, then without effect)",
+    [GROUP_FILE] = "Job files (command line only)",
+    [GROUP_TORCHRUN] = "Torchrun's options that have no effect here (checked all the same)",
 };
 
 #define AT(member) .offset = offsetof(struct job_spec, member)
 
 /* clang-format off */
 const struct field FIELDS[] = {
+    {.name = "module", .letter = 'm', .pet = "PET_MODULE", .group = GROUP_PROGRAM, AT(module),
+     .parse = parse_switch,
+     .help = "The program is the name of a Python module, run as python -u -m does."},
+    {.name = "run-path", .pet = "PET_RUN_PATH", .group = GROUP_PROGRAM, AT(run_path),
+     .parse = parse_switch,
+     .help = "The program is run by Python whatever it is called; without this, when its name ends "
+             "in .py. It may be a directory or a zip file with a __main__.py."},
+    {.name = "no-python", .pet = "PET_NO_PYTHON", .group = GROUP_PROGRAM, AT(no_python),
+     .parse = parse_switch,
+     .help = "The program is executed as it is, even if its name ends in .py."},
+
     {.name = "nproc-per-node", .aliases = "np", .letter = 'n', .pet = "PET_NPROC_PER_NODE",
      .arg = "N|gpu|auto|cpu", .def = "1", .group = GROUP_WORKERS, AT(nproc_mode),
      .parse = parse_nproc, .min = 1, .max = BOARD_MAX_RANKS, .choices = NPROC_WORDS,
@@ -395,7 +78,28 @@ const struct field FIELDS[] = {
     {.name = "run-id", .aliases = "rdzv-id", .pet = "PET_RDZV_ID", .arg = "ID",
      .group = GROUP_WORKERS, AT(run_id), .parse = parse_run_id,
      .help = "Name of this run; made up when it is not given."},
+    {.name = "name", .arg = "NAME", .group = GROUP_WORKERS, AT(name), .parse = parse_run_id,
+     .help = "A second name of the job, for launch ps, status, logs, stop and the like; several runs may "
+             "have the same."},
+    {.name = "detach", .def = "0", .group = GROUP_WORKERS, AT(detach), .parse = parse_switch,
+     .help = "Runs the job in the background, where it outlives the terminal and the login, and prints its run id; "
+             "its output goes to console.log in the log directory. launch attach follows it."},
 
+    {.name = "gpus", .arg = "N|auto|all|LIST", .group = GROUP_GPUS, AT(gpus_mode), .parse = gpus_parse,
+     .help = "Takes GPUs for this job alone: N free ones that belong together, auto: one for each worker, all, or "
+             "those of a list such as 4-7, 0,2, 3-3 or GPU-8f2a...; --nproc-per-node=gpu then means these."},
+    {.name = "wait", .group = GROUP_GPUS, AT(wait_ms), .parse = parse_wait, .max = PARSE_TIME_MAX_MS,
+     .help = "Waits in line for GPUs that others have, --wait=10m for at most that long, instead of giving "
+             "up with exit code 75."},
+    {.name = "force", .def = "0", .group = GROUP_GPUS, AT(force), .parse = parse_switch,
+     .help = "Takes GPUs although programs that were not started by launch use them."},
+    {.name = "gpu-ids", .arg = "index|uuid", .def = "index", .group = GROUP_GPUS, AT(gpu_ids),
+     .parse = parse_choice, .choices = GPU_ID_WORDS,
+     .help = "How workers are told their GPUs when --gpus or --gpu-visibility=rank chose them: in the notation of "
+             "CUDA_VISIBLE_DEVICES when it is set, else by index in PCI order; or by UUID."},
+    {.name = "lease-dir", .arg = "DIR", .group = GROUP_GPUS, AT(lease_dir), .parse = output_parse_text,
+     .help = "Where the locks on GPUs are; the same for all jobs of a server: /run/launch if it is there, else "
+             "/run/lock, else /tmp."},
     {.name = "gpu-visibility", .arg = "job|rank", .def = "job", .group = GROUP_GPUS,
      AT(gpu_visibility), .parse = parse_choice, .choices = VISIBILITY_WORDS,
      .help = "job: every worker sees all GPUs of the job and takes the one of its LOCAL_RANK; "
@@ -407,8 +111,25 @@ const struct field FIELDS[] = {
      .help = "Lets several workers share a GPU, to try a job of many GPUs on few. Implies "
              "--gpu-visibility=rank."},
 
+    {.name = "affinity", .aliases = "numa-binding",
+     .arg = "none|node|socket|exclusive|core-complex|cores", .def = "auto",
+     .group = GROUP_PLACEMENT, AT(affinity), .parse = parse_choice, .choices = AFFINITY_WORDS,
+     .help = "CPUs a worker may run on. node: those of its GPU's NUMA node; socket: of that node's package; "
+             "exclusive: cores of the node that no other worker has; core-complex: cores of the node that share a "
+             "cache; cores: the node's cores, divided among the workers; auto: node, where there are several "
+             "nodes and every worker has a GPU, else none."},
+    {.name = "mem-policy", .arg = "none|prefer|bind|interleave", .def = "none",
+     .group = GROUP_PLACEMENT, AT(mem_policy), .parse = parse_choice, .choices = MEM_POLICY_WORDS,
+     .help = "Where a worker's memory comes from. prefer: its own NUMA node while that has some; bind: the nodes of its "
+             "CPUs only; interleave: all nodes with CPUs in turn; none: as inherited, which normally is where "
+             "it runs."},
+    {.name = "report-placement", .def = "0", .group = GROUP_PLACEMENT, AT(report_placement),
+     .parse = parse_switch,
+     .help = "Shows before the start where each worker goes: GPU, CPUs, memory, network device, threads; "
+             "the same in placement.json in the log directory."},
+
     {.name = "rendezvous-timeout", .arg = "TIME", .def = "60s", .group = GROUP_RENDEZVOUS,
-     AT(rendezvous_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     AT(rendezvous_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "How long workers that use liblaunch wait for one another; 0: for ever. A TIME is "
              "30 or 30s, 500ms, 1.5m, 2h."},
     {.name = "master-addr", .pet = "PET_MASTER_ADDR", .arg = "HOST", .def = "127.0.0.1",
@@ -430,7 +151,7 @@ const struct field FIELDS[] = {
      .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
      .help = "With --on-failure=shrink: with fewer workers the job does not go on."},
     {.name = "heal-timeout", .arg = "TIME", .def = "30s", .group = GROUP_RESTARTS,
-     AT(heal_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     AT(heal_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "How long a worker may take to meet the others again before it is replaced, too; 0: for "
              "ever."},
     {.name = "standby", .arg = "none|exec", .def = "none", .group = GROUP_RESTARTS, AT(standby),
@@ -441,41 +162,41 @@ const struct field FIELDS[] = {
      .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
      .help = "How many standbys wait."},
     {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
-     AT(restart_window_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     AT(restart_window_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "Restarts longer ago than this no longer count; 0: all count for ever."},
     {.name = "restart-refill", .def = "0", .group = GROUP_RESTARTS, AT(restart_refill),
      .parse = parse_switch,
      .help = "A job that got further than ever before (launch_step) has all its restarts again."},
     {.name = "restart-limits", .arg = "CLASS:N,...", .def = "none", .group = GROUP_RESTARTS,
-     AT(restart_limits), .parse = parse_limits,
+     AT(restart_limits), .parse = parse_limits, .list = true,
      .help = "How many of the restarts each class of failure may use: startup, signal, hang, exit; "
              "same: how many the same failure in a row."},
     {.name = "restart-on", .arg = "CODES", .def = "all", .group = GROUP_RESTARTS, AT(restart_on),
-     .parse = parse_codes,
+     .parse = parse_codes, .list = true,
      .help = "Ends of a worker after which the job is started again: exit codes, signals by name, "
              "signal (any), hang: 1,3-5,SIGSEGV."},
     {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
-     AT(no_restart_on), .parse = parse_codes,
+     AT(no_restart_on), .parse = parse_codes, .list = true,
      .help = "Ends of a worker after which the job is not started again. By default, unless --restart-on "
              "is given, those are 93, by which a job asks for it, and 126 and 127, when a program or a "
              "library is missing."},
 
     {.name = "shutdown-timeout", .pet = "PET_SHUTDOWN_TIMEOUT", .arg = "TIME", .def = "30s",
-     .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     .group = GROUP_FAILURES, AT(shutdown_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "How long workers may take to end after SIGTERM before SIGKILL; 0: SIGKILL at once."},
     {.name = "timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES, AT(timeout_ms),
-     .parse = parse_duration, .max = TIME_MAX_MS,
+     .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "How long the whole job may take, restarts included, before it is ended with exit code "
              "124; 0: for ever."},
     {.name = "signals-to-handle", .pet = "PET_SIGNALS_TO_HANDLE", .arg = "NAMES",
      .def = "SIGTERM,SIGINT,SIGHUP,SIGQUIT", .group = GROUP_FAILURES, AT(signals_to_handle),
-     .parse = parse_signals, .min = 1, .max = SIGLIST_MAX,
+     .parse = parse_signals, .list = true, .min = 1, .max = SIGLIST_MAX,
      .help = "Signals that end the job; the workers get the same one, and a second one means now."},
     {.name = "forward-signals", .arg = "NAMES", .def = "USR1,USR2,WINCH", .group = GROUP_FAILURES,
-     AT(forward_signals), .parse = parse_signals, .max = SIGLIST_MAX,
+     AT(forward_signals), .parse = parse_signals, .list = true, .max = SIGLIST_MAX,
      .help = "Signals that are passed on to the workers, and the job goes on; none: no signal."},
     {.name = "hang-timeout", .arg = "TIME", .def = "0", .group = GROUP_FAILURES,
-     AT(hang_timeout_ms), .parse = parse_duration, .max = TIME_MAX_MS,
+     AT(hang_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "A worker that gives no sign of life for so long hangs: the job is ended, with exit code 123 "
              "and a report of what each worker does; 0: never. Signs are launch_step(), WATCHDOG=1 to $NOTIFY_SOCKET "
              "(sd_notify), or, for a worker that gives neither, its output."},
@@ -490,25 +211,25 @@ const struct field FIELDS[] = {
              "DIR/<run-id>_<random>, and after a failure failure.json to that directory itself. "
              "/dev/null: no log files."},
     {.name = "redirects", .letter = 'r', .pet = "PET_REDIRECTS", .arg = "MAP", .def = "0",
-     .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .choices = MAP_WORDS,
+     .group = GROUP_OUTPUT, AT(redirects), .parse = output_parse_map, .list = true, .choices = MAP_WORDS,
      .help = "Streams that go to log files instead of the console: 1 stdout, 2 stderr, 3 both, for "
              "all ranks or, as 0:3,10:1, for some. Without --log-dir in a new directory below "
              "TMPDIR."},
     {.name = "tee", .letter = 't', .pet = "PET_TEE", .arg = "MAP", .def = "0",
-     .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .choices = MAP_WORDS,
+     .group = GROUP_OUTPUT, AT(tee), .parse = output_parse_map, .list = true, .choices = MAP_WORDS,
      .help = "Streams that go to log files and to the console, there with a prefix before each line: "
              "[default0]: or what TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE makes of ${role_name}, "
              "${local_rank} and ${rank}."},
     {.name = "local-ranks-filter", .pet = "PET_LOCAL_RANKS_FILTER", .arg = "RANKS",
-     .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list,
+     .group = GROUP_OUTPUT, AT(shown_ranks), .parse = output_parse_list, .list = true,
      .help = "Ranks whose output the console shows, such as 0,2; all when it is not given."},
     {.name = "duplicate-stdout-filters", .pet = "PET_DUPLICATE_STDOUT_FILTERS", .arg = "TEXTS",
-     .group = GROUP_OUTPUT, AT(stdout_filters), .parse = output_parse_text,
+     .group = GROUP_OUTPUT, AT(stdout_filters), .parse = output_parse_text, .list = true,
      .help = "Lines on stdout of ranks with --tee that hold one of these texts go to "
              "attempt_<n>/filtered_stdout.log as well. Commas part texts; two commas are one in a "
              "text."},
     {.name = "duplicate-stderr-filters", .pet = "PET_DUPLICATE_STDERR_FILTERS", .arg = "TEXTS",
-     .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text,
+     .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text, .list = true,
      .help = "The same for stderr and filtered_stderr.log."},
     {.name = "log-rotate-size", .arg = "BYTES", .def = "0", .group = GROUP_OUTPUT,
      AT(rotate_bytes), .parse = output_parse_size,
@@ -526,26 +247,43 @@ const struct field FIELDS[] = {
      .help = "auto: where this user may make one (cgroup v2, delegated), the workers live in a cgroup of their "
              "own, so that all of them can be killed at once; off: they stay in the launcher's."},
 
+    {.name = "config", .arg = "FILE", .group = GROUP_FILE, AT(config), .parse = output_parse_text,
+     .help = "Takes from a YAML file what neither the command line nor a variable says: settings, program, "
+             "args, env. Behind -- come further arguments for the file's program; another "
+             "program takes the place of the file's and of its arguments."},
+    {.name = "print-config", .def = "0", .group = GROUP_FILE, AT(print_config), .parse = parse_switch,
+     .help = "Shows every value in effect and where it came from, as a job file, and starts nothing."},
+    {.name = "example-config", .def = "0", .group = GROUP_FILE, AT(example_config),
+     .parse = parse_switch, .help = "Shows a job file with every setting explained, to start from."},
+
     {.name = "standalone", .pet = "PET_STANDALONE", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "Every job is one of its own."},
     {.name = "nnodes", .pet = "PET_NNODES", .arg = "1|1:1", .def = "1", .group = GROUP_TORCHRUN,
-     .parse = parse_nnodes, .help = "More than one server is not there yet."},
+     .parse = torchrun_parse_nnodes, .help = "More than one server is not there yet."},
     {.name = "node-rank", .pet = "PET_NODE_RANK", .arg = "0", .def = "0", .group = GROUP_TORCHRUN,
      .parse = parse_u32, .help = "This server is the only one."},
     {.name = "rdzv-backend", .pet = "PET_RDZV_BACKEND", .arg = "static|c10d",
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = BACKEND_WORDS,
      .help = "Workers meet in shared memory."},
     {.name = "rdzv-endpoint", .pet = "PET_RDZV_ENDPOINT", .arg = "HOST:PORT",
-     .group = GROUP_TORCHRUN, .parse = parse_anything,
+     .group = GROUP_TORCHRUN, .parse = torchrun_parse_anything,
      .help = "See --master-addr and --master-port."},
     {.name = "monitor-interval", .pet = "PET_MONITOR_INTERVAL", .arg = "TIME",
-     .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = TIME_MAX_MS,
+     .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = PARSE_TIME_MAX_MS,
      .help = "The end of a worker is noticed at once."},
     {.name = "start-method", .pet = "PET_START_METHOD", .arg = "spawn|fork|forkserver",
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = START_WORDS,
      .help = "Workers are always programs of their own."},
-    {.name = "no-python", .pet = "PET_NO_PYTHON", .group = GROUP_TORCHRUN, .parse = parse_switch,
-     .help = "The program is executed directly in any case."},
+    {.name = "rdzv-conf", .pet = "PET_RDZV_CONF", .arg = "KEY=VALUE,...", .group = GROUP_TORCHRUN,
+     .parse = torchrun_parse_pairs, .help = "See --rendezvous-timeout."},
+    {.name = "local-addr", .pet = "PET_LOCAL_ADDR", .arg = "HOST", .group = GROUP_TORCHRUN,
+     .parse = torchrun_parse_anything, .help = "See --master-addr: workers meet on the loopback interface."},
+    {.name = "event-log-handler", .pet = "PET_EVENT_LOG_HANDLER",
+     .arg = "null|console|dynamic_rendezvous", .group = GROUP_TORCHRUN, .parse = parse_choice,
+     .choices = EVENT_WORDS, .help = "There are no such events; see failure.json in --log-dir."},
+    {.name = "logs-specs", .arg = "default", .group = GROUP_TORCHRUN, .parse = parse_choice,
+     .choices = SPECS_WORDS,
+     .help = "Python plug-ins for log files can't be loaded; see --log-dir, --tee, --redirects."},
     {.name = "use-env", .pet = "PET_USE_ENV", .group = GROUP_TORCHRUN, .parse = parse_switch,
      .help = "The local rank is always handed over in LOCAL_RANK."},
 };
@@ -553,7 +291,7 @@ const struct field FIELDS[] = {
 
 const size_t FIELDS_N = ARRAY_LEN(FIELDS);
 
-static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.given is too short");
+static_assert(ARRAY_LEN(FIELDS) <= SPEC_FIELDS_MAX, "job_spec.origin is too short");
 
 const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
 {
@@ -561,31 +299,4 @@ const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES])
     for (char *c = buf; *c; c++)
         *c = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
     return buf;
-}
-
-bool field_given(const struct field *field, const struct job_spec *spec)
-{
-    for (size_t i = 0; i < FIELDS_N; i++) {
-        bool same_place = FIELDS[i].offset == field->offset && FIELDS[i].group != GROUP_TORCHRUN &&
-                          field->group != GROUP_TORCHRUN;
-        if (spec->given[i] && (&FIELDS[i] == field || same_place))
-            return true;
-    }
-    return false;
-}
-
-int field_set(const struct field *field, struct job_spec *spec, const char *text, const char *where,
-              struct err *err)
-{
-    union {
-        bool on;
-        unsigned word;
-        uint64_t number;
-    } nowhere;
-    void *into = field->group == GROUP_TORCHRUN ? (void *)&nowhere : (char *)spec + field->offset;
-    int r = field->parse(field, text, into, err);
-    if (r < 0)
-        return err_wrap(err, r, "%s", where);
-    spec->given[field - FIELDS] = true;
-    return 0;
 }

@@ -3,6 +3,7 @@
  * know what a row means. */
 #include "fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 64 /* longer words are no option of ours */
@@ -75,12 +76,19 @@ static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n
     return row[b_n];
 }
 
+size_t field_slips(const char *name, size_t n, const char *known, size_t known_n)
+{
+    if (n < 2 || n > NAME_MAX_BYTES || known_n > NAME_MAX_BYTES)
+        return SIZE_MAX;
+    size_t limit = n < 9 ? n / 3 : 3;
+    size_t distance = edit_distance(name, n, known, known_n);
+    return distance <= limit ? distance : SIZE_MAX;
+}
+
 static bool judge_nearer(const char *known, size_t known_n, void *with)
 {
     struct wanted *wanted = with;
-    if (known_n > NAME_MAX_BYTES)
-        return false;
-    size_t distance = edit_distance(wanted->name, wanted->n, known, known_n);
+    size_t distance = field_slips(wanted->name, wanted->n, known, known_n);
     if (distance < wanted->best)
         wanted->best = distance;
     return false; /* a later name may be nearer still */
@@ -96,6 +104,14 @@ const struct field *field_find(const char *name, size_t n)
     return NULL;
 }
 
+const char *field_key(const char *name, char buf[FIELD_ENV_BYTES])
+{
+    snprintf(buf, FIELD_ENV_BYTES, "%s", name);
+    for (char *c = buf; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return buf;
+}
+
 const struct field *field_find_letter(char letter)
 {
     for (size_t i = 0; letter && i < FIELDS_N; i++) {
@@ -105,12 +121,11 @@ const struct field *field_find_letter(char letter)
     return NULL;
 }
 
-const char *field_nearest(const char *name, size_t n)
+const char *field_nearest_of(const char *name, size_t n, const char *const *others)
 {
     if (n < 2 || n > NAME_MAX_BYTES)
         return NULL;
-    size_t limit = n < 9 ? n / 3 : 3;
-    struct wanted wanted = {.name = name, .n = n, .best = limit + 1};
+    struct wanted wanted = {.name = name, .n = n, .best = SIZE_MAX};
     for (size_t i = 0; i < FIELDS_N; i++) {
         if (any_name(&FIELDS[i], judge_prefix, &wanted))
             return FIELDS[i].name;
@@ -122,5 +137,17 @@ const char *field_nearest(const char *name, size_t n)
         if (wanted.best < before)
             nearest = FIELDS[i].name;
     }
+    for (; *others; others++) {
+        size_t before = wanted.best;
+        judge_nearer(*others, strlen(*others), &wanted);
+        if (wanted.best < before)
+            nearest = *others;
+    }
     return nearest;
+}
+
+const char *field_nearest(const char *name, size_t n)
+{
+    static const char *const NO_OTHERS[] = {NULL};
+    return field_nearest_of(name, n, NO_OTHERS);
 }

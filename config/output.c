@@ -2,23 +2,19 @@
 /* See output.h. Must never know where files are or what a stream is. */
 #include "output.h"
 
+#include "parse.h"
+
 #include <limits.h>
 #include <string.h>
-
-static int refuse(struct err *err, const char *text, const char *what)
-{
-    char shown[FIELD_QUOTE_BYTES];
-    field_quote(text, strlen(text), shown);
-    return err_set(err, -EINVAL, "must be %s, not '%s'", what, shown);
-}
 
 int output_parse_map(const struct field *field, const char *text, void *into, struct err *err)
 {
     (void)field;
     if (!rankmap_parse(into, text))
-        return refuse(err, text,
-                      "0 (none), 1 (stdout), 2 (stderr), 3 (both), or one of these for each of "
-                      "some ranks such as 0:3,10:1");
+        return parse_refuse(
+            err, text,
+            "0 (none), 1 (stdout), 2 (stderr), 3 (both), or one of these for each of "
+            "some ranks such as 0:3,10:1");
     return 0;
 }
 
@@ -26,7 +22,7 @@ int output_parse_list(const struct field *field, const char *text, void *into, s
 {
     (void)field;
     if (!rankmap_parse_list(into, text))
-        return refuse(err, text, "local ranks with a comma between them such as 0,2");
+        return parse_refuse(err, text, "local ranks with a comma between them such as 0,2");
     return 0;
 }
 
@@ -59,7 +55,7 @@ int output_parse_stdin(const struct field *field, const char *text, void *into, 
     else if (take_number(text, BOARD_MAX_RANKS - 1, &rank, &end) && !*end)
         spec->stdin_mode = STDIN_RANK;
     else
-        return refuse(err, text, "'none', 'all' or the local rank that gets it");
+        return parse_refuse(err, text, "'none', 'all' or the local rank that gets it");
     spec->stdin_rank = (uint32_t)rank;
     return 0;
 }
@@ -78,7 +74,7 @@ int output_parse_size(const struct field *field, const char *text, void *into, s
         end++;
     }
     if (!good || *end || value > (uint64_t)INT64_MAX >> shift)
-        return refuse(err, text, "a number of bytes such as 500, 64K, 10M or 2G");
+        return parse_refuse(err, text, "a number of bytes such as 500, 64K, 10M or 2G");
     *(uint64_t *)into = value << shift;
     return 0;
 }
@@ -87,7 +83,7 @@ int output_parse_text(const struct field *field, const char *text, void *into, s
 {
     (void)field;
     if (!*text)
-        return refuse(err, text, "a text that is not empty");
+        return parse_refuse(err, text, "a text that is not empty");
     char *copy = strdup(text);
     if (!copy)
         return err_set(err, -ENOMEM, "out of memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* struct job_spec: everything a user can ask of a job, as plain data. Filled from the table in
- * fields.h by the command line, the environment and, later, a file. Knows nothing of processes. */
+ * fields.h by the command line, the environment and a job file. Knows nothing of processes. */
 #ifndef LAUNCH_CONFIG_SPEC_H
 #define LAUNCH_CONFIG_SPEC_H
 
@@ -27,6 +27,23 @@ enum gpu_visibility {
     GPU_VISIBILITY_JOB,  /* every worker sees all the job's GPUs and uses LOCAL_RANK (torchrun) */
     GPU_VISIBILITY_RANK, /* every worker sees its own GPU only; LOCAL_RANK is 0 */
     GPU_VISIBILITIES_N
+};
+
+/* --gpus */
+enum gpus_mode {
+    GPUS_VISIBLE, /* not given: those that CUDA_VISIBLE_DEVICES leaves, with no lease on them */
+    GPUS_COUNT,   /* gpus_n of them, which ones does not matter */
+    GPUS_AUTO,    /* one for each worker */
+    GPUS_ALL,
+    GPUS_LIST, /* those in gpus_list */
+    GPUS_MODES_N
+};
+
+/* --gpu-ids */
+enum gpu_ids {
+    GPU_IDS_INDEX, /* in the user's own notation, else by index */
+    GPU_IDS_UUID,
+    GPU_IDS_N
 };
 
 /* --exit-code */
@@ -68,9 +85,50 @@ enum standby {
     STANDBIES_N
 };
 
+/* --affinity; what each means: agent/place.h */
+enum affinity {
+    AFFINITY_AUTO, /* node, where there are several and the ranks have GPUs; else none */
+    AFFINITY_NONE,
+    AFFINITY_NODE,
+    AFFINITY_SOCKET,
+    AFFINITY_EXCLUSIVE,
+    AFFINITY_CORE_COMPLEX,
+    AFFINITY_CORES,
+    AFFINITIES_N
+};
+
+/* --mem-policy; the numbers are the kernel's (MPOL_*) */
+enum mem_policy {
+    MEM_POLICY_NONE, /* as inherited */
+    MEM_POLICY_PREFER,
+    MEM_POLICY_BIND,
+    MEM_POLICY_INTERLEAVE,
+    MEM_POLICIES_N
+};
+
+#define SPEC_GPUS_MAX 64 /* GPUs of a server */
+#define SPEC_WAIT_FOR_EVER UINT64_MAX
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
+/* Where a value came from. One further down goes before those above. */
+enum source {
+    SOURCE_DEFAULT,
+    SOURCE_IMPLIED, /* the default, changed by another setting: spec_check() */
+    SOURCE_FILE,
+    SOURCE_PET,    /* torchrun's variable */
+    SOURCE_LAUNCH, /* ours */
+    SOURCE_COMMAND_LINE,
+    SOURCES_N
+};
+
+struct origin {
+    enum source source;
+    unsigned line; /* SOURCE_FILE: of the job file */
+    char *text;    /* owned: the value as written; NULL: the default's */
+};
+
 struct job_spec {
+    bool module, run_path, no_python; /* how the program is run; at most one after spec_check() */
     enum nproc_mode nproc_mode;
     uint32_t nproc; /* 1 .. BOARD_MAX_RANKS; only with NPROC_NUMBER */
     uint32_t max_restarts;
@@ -90,6 +148,14 @@ struct job_spec {
     uint64_t hang_timeout_ms;                          /* without a sign of life; 0: never */
     enum gpu_visibility gpu_visibility;
     bool share_gpus;
+    enum affinity affinity;
+    enum mem_policy mem_policy;
+    bool report_placement;
+    enum gpus_mode gpus_mode;
+    uint32_t gpus_n; /* 1 .. SPEC_GPUS_MAX; only with GPUS_COUNT */
+    enum gpu_ids gpu_ids;
+    uint64_t wait_ms; /* for GPUs that others have; 0: not at all; SPEC_WAIT_FOR_EVER */
+    bool force;       /* GPUs that programs without a lease use are taken, too */
     enum exit_code_style exit_code;
     enum cgroup_mode cgroup;
     uint16_t master_port;          /* 0: any free one, fresh for every attempt */
@@ -99,18 +165,31 @@ struct job_spec {
     uint32_t rotate_keep;
     enum stdin_mode stdin_mode;
     uint32_t stdin_rank; /* only with STDIN_RANK */
+    bool detach;
 
     char *master_addr;    /* owned; a host name or an address */
     char *run_id;         /* owned; [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: made up at start */
+    char *name;           /* owned; as run_id; NULL: none */
     char *role;           /* owned; 1 to 63 printable ASCII characters */
+    char *gpus_list;      /* owned; "0,1,GPU-..."; only with GPUS_LIST */
+    char *lease_dir;      /* owned; as given; NULL: the server's */
     char *log_dir;        /* owned; as given; NULL: none */
     char *stdout_filters; /* owned; as given; NULL: none */
     char *stderr_filters; /* owned; likewise */
 
-    /* Rows of the table that somebody set; false: still the default. Kept by field_set(). */
-    bool given[SPEC_FIELDS_MAX];
+    bool print_config, example_config;
+    char *config; /* owned; path of the job file; NULL: none */
 
-    /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv. */
+    /* Of each row of the table. Kept by field_set(). */
+    struct origin origin[SPEC_FIELDS_MAX];
+
+    /* What only a job file says: NULL-terminated, arrays and strings owned; NULL: it does not. */
+    char **file_argv;   /* program and arguments */
+    unsigned argv_line; /* of the program, in the file */
+    char **env;         /* "NAME=value" */
+
+    /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv, or file_argv. NULL only
+     * where nothing shall be started. */
     char **argv;
 };
 
@@ -128,5 +207,8 @@ uint32_t spec_standbys(const struct job_spec *spec);
  * and refuses contradictions. Calling it twice does no harm.
  * 0, or -EINVAL with one line that names the settings. */
 MUST_CHECK int spec_check(struct job_spec *spec, struct err *err);
+
+/* Appends copies of words, NULL-terminated, to file_argv, which is there. -ENOMEM. */
+MUST_CHECK int spec_add_arguments(struct job_spec *spec, char *const *words, struct err *err);
 
 #endif

@@ -35,6 +35,7 @@
 #define ENV_USE_AGENT_STORE "TORCHELASTIC_USE_AGENT_STORE" /* removed: rank 0 hosts the store */
 #define ENV_ERROR_FILE "TORCHELASTIC_ERROR_FILE"
 #define ENV_LINE_PREFIX "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE" /* read by the agent */
+#define ENV_PYTHON_EXEC "PYTHON_EXEC"                           /* read by the agent */
 #define ENV_SIGNALS_TO_HANDLE "TORCHELASTIC_SIGNALS_TO_HANDLE"
 #define ENV_NCCL_ASYNC "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 #define ENV_OMP "OMP_NUM_THREADS"
@@ -44,5 +45,14 @@
 #define ENV_CUDA_ORDER "CUDA_DEVICE_ORDER"
 #define ENV_HIP_VISIBLE "HIP_VISIBLE_DEVICES"
 #define ENV_NCCL_IFNAME "NCCL_SOCKET_IFNAME"
+#define ENV_NCCL_RAS "NCCL_RAS_ADDR"
+
+/* What the agent decides for every worker: an outer job's value never reaches one, and a job file can't set it. */
+#define ENV_DECIDED                                                                                \
+    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_STANDBY, ENV_SHARE_GPUS, ENV_RANK,    \
+        ENV_LOCAL_RANK, ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK,                      \
+        ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR,  \
+        ENV_MASTER_PORT, ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE,     \
+        ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
 
 #endif

@@ -30,6 +30,7 @@
 #define EXIT_CODE_LIST(X)                                                                          \
     X(0, OK, "every worker ended with 0")                                                          \
     X(2, USAGE, "wrong flag, variable or value; nothing was started")                              \
+    X(75, BUSY, "others have the GPUs that --gpus asks for; nothing was started")                  \
     X(123, HANG, "a rank showed no sign of life (--hang-timeout)")                                 \
     X(124, DEADLINE, "a deadline passed")                                                          \
     X(125, OURS, "the launcher itself failed")                                                     \

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "control.h"
+#include "gpus.h"
+#include "help.h"
+#include "topo.h"
+
 #include <stddef.h>
 #include <string.h>
 
 const struct command COMMANDS[] = {
+    {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
+    {"topo", "[--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]",
+     "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
+    {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
+     cmd_status},
+    {"logs", "RUN [--rank R] [-f]", "What the workers of a running job have written.", cmd_logs},
+    {"attach", "RUN", "Follows a job of --detach until it ends; Ctrl-C only stops following.",
+     cmd_attach},
+    {"stop", "RUN [--now]", "Ends a running job, as SIGTERM to launch does, and waits for its end.",
+     cmd_stop},
+    {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
+    {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
+     cmd_signal},
+    {"gpus", "[--json]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

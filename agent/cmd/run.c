@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include "../../config/emit.h"
 #include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
+#include "../detach.h"
 #include "../guard.h"
 #include "../job.h"
+#include "../lease.h"
 #include "../log.h"
 #include "../opts.h"
+#include "../placement.h"
+#include "help.h"
+#include "suggest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,64 +40,168 @@ static int name_run(struct job_spec *spec, struct err *err)
     return 0;
 }
 
-/* All that can be found wrong is found here, before anything is started. */
-static int prepare(struct job_spec *spec, struct plan *plan, struct program *program,
-                   struct logs *logs, struct err *err)
+static enum program_how how_to_run(const struct job_spec *spec)
+{
+    return spec->module      ? PROGRAM_MODULE
+           : spec->run_path  ? PROGRAM_SCRIPT
+           : spec->no_python ? PROGRAM_DIRECT
+                             : PROGRAM_DETECT;
+}
+
+/* What a job is made of. */
+struct parts {
+    const char *sysroot;
+    struct plan plan;
+    struct program program;
+    struct lease lease;
+    struct placement placement;
+    struct logs logs;
+    struct cgroup cgroup;
+    struct spawn_inherited inherited;
+    unsigned ignored_signals;
+};
+
+/* What is wrong with the command line and the program. */
+static int look(struct parts *parts, struct job_spec *spec, struct err *err)
 {
     int exit_code = EXIT_CODE_USAGE;
-    if (plan_make(plan, spec, err) < 0 || program_resolve(program, spec->argv, &exit_code, err) < 0)
+    if (plan_make(&parts->plan, spec, err) < 0)
         return exit_code;
-    if (name_run(spec, err) < 0)
+    struct program *program = &parts->program;
+    if (program_resolve(program, spec->argv, how_to_run(spec), &exit_code, err) < 0) {
+        if (exit_code == EXIT_CODE_NOT_FOUND)
+            suggest_program(spec->argv[0], err);
+        return exit_code;
+    }
+    if (name_run(spec, err) < 0 || program_expand(program, parts->plan.world_size, err) < 0)
         return EXIT_CODE_OURS;
-    return logs_prepare(logs, spec, plan->world_size, err) < 0 ? EXIT_CODE_USAGE : 0;
+    return EXIT_CODE_OK;
+}
+
+/* For this job alone, shared, or none. Tells what went wrong itself. */
+static int hold_gpus(struct parts *parts, const struct job_spec *spec)
+{
+    if (parts->plan.gpus_wanted)
+        return lease_take(&parts->lease, spec, &parts->plan, parts->sysroot);
+    if (parts->plan.gpu_set.n)
+        lease_share(&parts->lease, spec, &parts->plan, parts->sysroot);
+    return EXIT_CODE_OK;
+}
+
+/* What depends on the GPUs that the job got, and what leaves traces. */
+static int settle(struct parts *parts, const struct job_spec *spec, struct err *err)
+{
+    if (placement_make(&parts->placement, spec, &parts->plan, parts->sysroot, err) < 0 ||
+        logs_prepare(&parts->logs, spec, parts->plan.world_size, err) < 0)
+        return EXIT_CODE_USAGE;
+    return EXIT_CODE_OK;
+}
+
+/* All that can be found wrong is found and told here, before anything is started. */
+static int prepare(struct parts *parts, struct job_spec *spec)
+{
+    struct err err;
+    int exit_code = look(parts, spec, &err);
+    if (!exit_code) {
+        exit_code = hold_gpus(parts, spec);
+        if (exit_code)
+            return exit_code;
+        exit_code = settle(parts, spec, &err);
+    }
+    if (exit_code)
+        log_error("%s", err.text);
+    return exit_code;
 }
 
 static int start(struct job_config *config)
 {
+    struct rundir_place place;
     struct err err;
     if (config->plan->warning[0])
         log_warn("%s", config->plan->warning);
+    if (config->placement->note[0])
+        log_warn("%s", config->placement->note);
     if (config->logs->announce)
         log_info("log files are in %s", config->logs->dir);
+    if (config->spec->report_placement)
+        placement_report(config->placement, config->plan, config->sysroot, config->logs->dir_fd);
     if (config->spec->cgroup == CGROUP_AUTO)
         cgroup_find(config->cgroup, config->sysroot, config->spec->run_id);
     const struct job_spec *spec = config->spec;
+    if (spec->detach) {
+        int exit_code = detach(spec->run_id, config->logs->dir, &config->started_fd);
+        if (exit_code >= 0)
+            return exit_code;
+    }
+    rundir_choose(&place, config->sysroot, spec->run_id, spec->detach);
+    config->place = &place;
     uint64_t forwarded =
         siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals);
     int exit_code = guard_run(run_agent, config, config->cgroup, forwarded, &err);
+    rundir_remove(&place); /* the agent did, unless it was killed */
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);
     return EXIT_CODE_OURS;
 }
 
+/* The job file's variables: for the workers, and for what we ourselves read (CUDA_VISIBLE_DEVICES, PATH). */
+static int export_variables(char **env)
+{
+    for (; env && *env; env++) {
+        char *value = strchr(*env, '=');
+        *value = '\0';
+        int r = setenv(*env, value + 1, 1);
+        *value = '=';
+        if (r < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int show(const struct job_spec *spec, enum opts_action action)
+{
+    struct err err;
+    if (action == OPTS_HELP)
+        help_print(stdout);
+    else if (action == OPTS_VERSION)
+        printf("launch " LAUNCH_RELEASE "\n");
+    else if (action == OPTS_EXAMPLE_CONFIG)
+        emit_example(stdout);
+    else if (emit_config(stdout, spec, &err) < 0) {
+        log_error("--print-config: %s", err.text);
+        return EXIT_CODE_USAGE;
+    }
+    if (fflush(stdout) == 0)
+        return EXIT_CODE_OK;
+    log_error("stdout: %s", strerror(errno));
+    return EXIT_CODE_OURS;
+}
+
 static int run(struct job_spec *spec)
 {
-    struct plan plan;
-    struct program program = {0};
-    struct logs logs = {0};
-    struct spawn_inherited inherited;
-    struct cgroup cgroup;
-    struct err err;
-    cgroup_none(&cgroup);
-    spawn_inherited_read(&inherited);
-    unsigned ignored = signals_ignored();
     const char *sysroot = getenv(ENV_SYSROOT);
-    int exit_code = prepare(spec, &plan, &program, &logs, &err);
-    if (exit_code)
-        log_error("%s", err.text);
-    else
+    struct parts parts = {.sysroot = sysroot ? sysroot : "", .placement = {.lock = -1}};
+    cgroup_none(&parts.cgroup);
+    spawn_inherited_read(&parts.inherited);
+    parts.ignored_signals = signals_ignored();
+    int exit_code = prepare(&parts, spec);
+    if (!exit_code)
         exit_code = start(&(struct job_config){.spec = spec,
-                                               .plan = &plan,
-                                               .program = &program,
-                                               .logs = &logs,
-                                               .inherited = &inherited,
-                                               .sysroot = sysroot ? sysroot : "",
-                                               .cgroup = &cgroup,
-                                               .ignored_signals = ignored});
-    cgroup_close(&cgroup);
-    logs_finish(&logs);
-    program_finish(&program);
+                                               .plan = &parts.plan,
+                                               .placement = &parts.placement,
+                                               .program = &parts.program,
+                                               .logs = &parts.logs,
+                                               .inherited = &parts.inherited,
+                                               .sysroot = parts.sysroot,
+                                               .cgroup = &parts.cgroup,
+                                               .started_fd = -1,
+                                               .ignored_signals = parts.ignored_signals});
+    cgroup_close(&parts.cgroup);
+    logs_finish(&parts.logs);
+    placement_finish(&parts.placement);
+    lease_close(&parts.lease);
+    program_finish(&parts.program);
     return exit_code;
 }
 
@@ -108,10 +218,11 @@ int cmd_run(int argc, char **argv)
     if (opts_parse(&spec, argc, argv, &action, &err) < 0) {
         log_error("%s", err.text);
         exit_code = EXIT_CODE_USAGE;
-    } else if (action == OPTS_HELP) {
-        opts_print_help(stdout);
-    } else if (action == OPTS_VERSION) {
-        printf("launch " LAUNCH_RELEASE "\n");
+    } else if (action != OPTS_RUN) {
+        exit_code = show(&spec, action);
+    } else if (export_variables(spec.env) < 0) {
+        log_error("no memory");
+        exit_code = EXIT_CODE_OURS;
     } else {
         exit_code = run(&spec);
     }

@@ -10,14 +10,8 @@ STEPS, BATCH = 50, 64
 WEIGHTS = torch.tensor([[1.0], [-2.0], [0.5], [3.0]])
 
 
-def main():
-    on_gpu = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
-    if on_gpu:
-        torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo")  # rank, world size and address: environment
+def train(device):
     rank, world = dist.get_rank(), dist.get_world_size()
-
     torch.manual_seed(0)  # the same start on every rank; DDP would see to it as well
     model = DistributedDataParallel(torch.nn.Linear(4, 1, bias=False).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -33,6 +27,16 @@ def main():
     dist.all_reduce(total)
     if rank == 0:
         print(f"{world} ranks, {dist.get_backend()}: loss after {STEPS} steps {total.item() / world:.4f}")
+
+
+def main():
+    on_gpu = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if on_gpu else "gloo")  # rank, world size and address: environment
+    train(device)
+    # The model has gone by now: PyTorch 1.13 can hang when it goes after the process group.
     dist.destroy_process_group()
 
 

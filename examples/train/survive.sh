@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # survive.sh LAUNCH TRAIN [KILLS [STEPS]]: trains twice, once undisturbed and once while random ranks are killed with SIGKILL,
 # and compares the loss. Exit code 0: the same bits.
-launch=$1 train=$2 kills=${3:-20} steps=${4:-6000}
+launch=$1 train=$2 kills=${3:-20} steps=${4:-20000}
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && mkfifo "$dir/progress" || exit 1
 
 calm=$("$launch" --nproc-per-node=4 "$train" "$steps" | tail -1)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../agent/environ.h"
+#include "../../agent/placement.h"
 #include "../../proto/env.h"
 #include "../harness.h"
 
@@ -272,4 +273,55 @@ TEST(a_standby_that_sees_one_gpu_fits_ranks_of_that_gpu_only)
     spec.share_gpus = true;
     CHECK(environ_fits(&job, 4, 0) && !environ_fits(&job, 4, 1) && environ_fits(&job, 4, 2));
     CHECK(!environ_fits(&job, 5, 0) && environ_fits(&job, 5, 3));
+}
+
+TEST(a_rank_with_a_place_has_threads_for_its_cores_unless_the_user_said_how_many)
+{
+    struct environ e;
+    char *none[] = {NULL}, own[] = "OMP_NUM_THREADS=5", *given[] = {own, NULL};
+    struct place places[2] = {{.threads = 7}, {.threads = 9}};
+    struct placement placement = {.n = 2, .places = places};
+    setup(2, 0);
+    job.placement = &placement;
+    CHECK_STR(value(environment(&e, none, 1), ENV_OMP), "9");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, given, 1), ENV_OMP), "5");
+    environ_finish(&e);
+    placement.places = NULL; /* nobody is placed */
+    CHECK_STR(value(environment(&e, none, 1), ENV_OMP), "8");
+    environ_finish(&e);
+}
+
+TEST(leased_gpus_are_named_to_all_workers)
+{
+    struct environ e;
+    char *inherited[] = {"CUDA_VISIBLE_DEVICES=9,8,7", "CUDA_DEVICE_ORDER=FASTEST_FIRST", NULL};
+    setup(2, 3);
+    gpu_set.chosen = true;
+    char *const *env = environment(&e, inherited, 1);
+    CHECK_STR(value(env, "CUDA_VISIBLE_DEVICES"), "0,1,2");
+    CHECK_STR(value(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+    CHECK_STR(value(env, "LOCAL_RANK"), "1");
+    environ_finish(&e);
+    gpu_set.given = true; /* the user's own numbers keep the user's meaning */
+    env = environment(&e, inherited, 1);
+    CHECK_STR(value(env, "CUDA_DEVICE_ORDER"), "FASTEST_FIRST");
+    environ_finish(&e);
+}
+
+TEST(nccls_ras_has_a_port_of_the_job_unless_the_user_chose_one)
+{
+    struct environ e;
+    char *none[] = {NULL}, *own[] = {"NCCL_RAS_ADDR=127.0.0.1:77", NULL},
+         *outer[] = {"NCCL_RAS_ADDR=127.0.0.1:77", "LAUNCH_BOARD_FD=3", NULL};
+    setup(2, 2);
+    CHECK(value(environment(&e, none, 0), "NCCL_RAS_ADDR") == NULL);
+    environ_finish(&e);
+    job.ras_port = 4444;
+    CHECK_STR(value(environment(&e, none, 0), "NCCL_RAS_ADDR"), "127.0.0.1:4444");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, own, 0), "NCCL_RAS_ADDR"), "127.0.0.1:77");
+    environ_finish(&e);
+    CHECK_STR(value(environment(&e, outer, 0), "NCCL_RAS_ADDR"), "127.0.0.1:4444");
+    environ_finish(&e);
 }

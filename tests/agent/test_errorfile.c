@@ -108,9 +108,7 @@ TEST(the_error_code_is_added_and_nothing_else_is_touched)
         {"{\"message\": {\"errorCode\": 1}}",
          "{\"message\": {\"errorCode\": 1, \"errorCode\": -9}}"},
         {"{\"message\": \"plain\", \"timestamp\": 7}",
-         "{\"message\": {\"message\": \"plain\", \"extraInfo\": {\"py_callstack\": \"\", "
-         "\"timestamp\": "
-         "\"7\"}, \"errorCode\": -9}}\n"},
+         "{\"message\": \"plain\", \"timestamp\": 7}"},
         {"no json",
          "{\"message\": {\"message\": \"no json\", \"extraInfo\": {\"py_callstack\": \"\", "
          "\"timestamp\": \"0\"}, \"errorCode\": -9}}\n"},

@@ -82,3 +82,11 @@ TEST(healing_is_reached_from_a_running_group_only_and_leads_back_by_a_rendezvous
                 CHECK_INT(e, ==, EVENT_JOINED);
         }
 }
+
+TEST(a_restart_that_is_asked_for_ends_the_group_first_and_only_where_one_runs)
+{
+    for (unsigned s = 0; s < JOB_STATES_N; s++) {
+        bool runs = s == JOB_RUN || s == JOB_RENDEZVOUS || s == JOB_HEAL;
+        CHECK_INT(lifecycle_next(s, EVENT_RESTART), ==, runs ? JOB_STOP : JOB_BUG);
+    }
+}

@@ -3,6 +3,7 @@
 #include "../../agent/plan.h"
 #include "../harness.h"
 
+#include "../../config/fields.h"
 #include "../../proto/board.h"
 
 #include <errno.h>
@@ -145,4 +146,81 @@ TEST(nothing_to_share_is_a_warning)
     spec.gpu_visibility = GPU_VISIBILITY_RANK;
     workers(3);
     CHECK_HAS(plan.warning, "--share-gpus");
+}
+
+/* ---- --gpus ---- */
+
+static void ask_gpus(const char *text)
+{
+    const char *const name = "gpus";
+    if (field_set(field_find(name, strlen(name)), &spec, text, "--gpus", &err) < 0)
+        test_fail(__FILE__, __LINE__, "%s", err.text);
+}
+
+static void set_is(const char *entries, unsigned wanted)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < plan.gpu_set.n; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, i ? ",%s" : "%s",
+                                 plan.gpu_set.entry[i]);
+    CHECK_STR(text, entries);
+    CHECK_INT(plan.gpus_wanted, ==, wanted);
+    CHECK(plan.gpu_set.chosen);
+}
+
+TEST(a_lease_is_on_some_of_the_gpus_or_on_those_of_a_list)
+{
+    machine(4);
+    ask(NPROC_GPU, 0);
+    ask_gpus("2");
+    workers(2);
+    set_is("0,1,2,3", 2);
+    ask_gpus("all");
+    workers(4);
+    set_is("0,1,2,3", 4);
+    ask_gpus("3,1");
+    workers(2);
+    set_is("3,1", 2);
+    ask(NPROC_NUMBER, 3);
+    ask_gpus("auto");
+    workers(3);
+    set_is("0,1,2,3", 3);
+    plan_take_gpus(&plan, 0xd);
+    set_is("0,2,3", 3);
+}
+
+TEST(the_users_variable_bounds_a_lease_and_gives_its_notation)
+{
+    machine(4);
+    setenv("CUDA_VISIBLE_DEVICES", "3,2,0", 1);
+    ask(NPROC_GPU, 0);
+    ask_gpus("2");
+    workers(2);
+    set_is("3,2,0", 2);
+    CHECK(plan.gpu_set.given);
+    ask_gpus("0,3");
+    workers(2);
+    set_is("0,3", 2);
+    ask_gpus("1-2");
+    refused("--gpus: 1 is not among those of", "CUDA_VISIBLE_DEVICES='3,2,0'");
+    ask_gpus("4");
+    refused("4 GPUs are asked for", "leaves 3");
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    refused("--gpus: CUDA_VISIBLE_DEVICES=''", "none of the 4");
+}
+
+TEST(more_gpus_than_there_are_can_not_be_leased)
+{
+    machine(4);
+    ask_gpus("5");
+    refused("5 GPUs are asked for", "this server has 4");
+    ask_gpus("3-4");
+    refused("no GPU 4", "4 (0 to 3)");
+    ask_gpus("auto");
+    ask(NPROC_NUMBER, 5);
+    refused("5 GPUs are asked for", "this server has 4");
+    ask_gpus("1");
+    spec.gpu_ids = GPU_IDS_UUID;
+    refused("--gpu-ids=uuid", "0000:10:00.0"); /* this driver tells none */
 }

@@ -122,6 +122,30 @@ TEST(the_report_stays_short_whatever_a_worker_wrote)
     }
 }
 
+TEST(a_traceback_that_python_printed_too_is_shown_once)
+{
+    struct errorfile said = {.message = "ValueError: boom",
+                             .traceback = "Traceback:\n  File \"t.py\"\nValueError: boom\n"};
+    static const struct {
+        const char *tail;
+        bool shown;
+    } CASES[] = {{"warming up\nTraceback:\n  File \"t.py\"\nValueError: boom\n", false},
+                 {"ValueError: boom", false},
+                 {"ValueError: boom\nterminate called\n", true},
+                 {"ValueError: boom!\n", true},
+                 {"boom\n", true}};
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct report r = plain();
+        r.said = &said;
+        r.tail = CASES[i].tail;
+        r.tail_n = strlen(r.tail);
+        char *text = text_of(&r);
+        CHECK_HAS(text, "its traceback:");
+        CHECK((strstr(text, "its last lines on stderr:") != NULL) == CASES[i].shown);
+        free(text);
+    }
+}
+
 TEST(what_the_worker_said_and_its_traceback_are_shown)
 {
     struct errorfile said = {.message = "ValueError: boom\nsecond line",

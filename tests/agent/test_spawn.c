@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* agent/spawn.c with real children: the gate, what they inherit, and forks that fail. */
+#include "../../agent/bitset.h"
 #include "../../agent/spawn.h"
 #include "procs.h"
 
 #include <linux/filter.h>
+#include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -230,12 +232,98 @@ TEST(without_close_range_descriptors_are_closed_one_by_one)
     CHECK_STR(written(request->stdio[1]), "closed");
 }
 
+/* A child with a place; what it wrote, and whether the kernel refused something. */
+static bool run_at(const struct spawn_place *place, struct spawn_request *request,
+                   struct spawn_refusal *refusal)
+{
+    struct spawn_group *group = group_of(1);
+    request->place = *place;
+    pid_t pid = start(group, 0, request);
+    bool refused = spawn_refused(group, 1, refusal);
+    spawn_open_gate(group);
+    CHECK(ended(pid) == 0 || refused);
+    spawn_group_destroy(group);
+    return refused;
+}
+
+/* The last CPU of ours, and our first node. */
+static struct spawn_place some_place(char expected[32])
+{
+    static struct bitset cpus, nodes;
+    cpu_set_t mine;
+    int last = 0;
+    CHECK_INT(sched_getaffinity(0, sizeof mine, &mine), ==, 0);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &mine))
+            last = i;
+    cpus = nodes = (struct bitset){0};
+    bitset_add(&cpus, last);
+    bitset_add(&nodes, 0);
+    snprintf(expected, 32, "%d", last);
+    return (struct spawn_place){.cpus = &cpus,
+                                .cpus_bytes = sizeof cpus,
+                                .nodes = &nodes,
+                                .nodes_bytes = sizeof nodes,
+                                .mem_policy = MPOL_BIND};
+}
+
+#define WHERE "sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status"
+
+TEST(a_child_is_at_its_place_before_it_runs_anything)
+{
+    char cpu[32];
+    struct spawn_refusal refusal;
+    struct spawn_place place = some_place(cpu), memory = place;
+    memory.cpus = NULL;
+    place.nodes = NULL;
+    struct spawn_request *request = shell(WHERE);
+    CHECK(!run_at(&place, request, &refusal));
+    CHECK_STR(written(request->stdio[1]), cpu);
+    request = shell("grep -q ' bind:0 ' /proc/self/numa_maps && echo bound");
+    if (run_at(&memory, request, &refusal))
+        test_skip("set_mempolicy() is refused here: %s", strerror(refusal.mempolicy));
+    CHECK_STR(written(request->stdio[1]), "bound");
+}
+
+TEST(a_place_that_the_kernel_refuses_is_told_and_the_child_runs)
+{
+    char cpu[32];
+    struct spawn_refusal refusal;
+    struct spawn_place place = some_place(cpu);
+    refuse(SYS_sched_setaffinity, SYS_set_mempolicy);
+    struct spawn_request *request = shell("echo ran");
+    CHECK(run_at(&place, request, &refusal));
+    CHECK_INT(refusal.affinity, ==, ENOSYS);
+    CHECK_INT(refusal.mempolicy, ==, ENOSYS);
+    CHECK_STR(written(request->stdio[1]), "ran");
+}
+
+TEST(the_first_child_that_could_not_go_to_its_place_is_named)
+{
+    struct spawn_group *group = group_of(2);
+    struct spawn_request *request = shell("true");
+    struct spawn_refusal refusal;
+    struct bitset nowhere = {0};
+    bitset_add(&nowhere, BITSET_MAX - 1);
+    pid_t first = start(group, 0, request); /* without a place */
+    request->place = (struct spawn_place){.cpus = &nowhere, .cpus_bytes = sizeof nowhere};
+    pid_t second = start(group, 1, request);
+    CHECK(spawn_refused(group, 2, &refusal));
+    CHECK_INT(refusal.index, ==, 1);
+    CHECK_INT(refusal.affinity, ==, EINVAL);
+    CHECK_INT(refusal.mempolicy, ==, 0);
+    spawn_open_gate(group);
+    CHECK_INT(ended(first), ==, 0);
+    CHECK_INT(ended(second), ==, 0);
+    spawn_group_destroy(group);
+}
+
 TEST(the_soft_limit_is_raised_as_far_as_needed_and_a_low_hard_limit_is_told)
 {
     struct rlimit limit = {.rlim_cur = 64, .rlim_max = 200};
     struct err err;
     CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
-    CHECK_INT(spawn_reserve_descriptors(4, 0, &err), ==, 0);
+    CHECK_INT(spawn_reserve_descriptors(3, 0, &err), ==, 0);
     getrlimit(RLIMIT_NOFILE, &limit);
     CHECK_INT(limit.rlim_cur, ==, 64); /* enough */
     CHECK_INT(spawn_reserve_descriptors(40, 0, &err), ==, 0);

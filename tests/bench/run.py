@@ -9,6 +9,7 @@ Each item prints its rows as it goes: medians with p10 and p90, the goal, ok or 
 "over" on a busy one says little. Exit code: 1 if something could not be measured (--strict: or is over its goal)."""
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import lease
 import measure
 from measure import Failed, Job, helper, interleave, run, stopwatch
 
@@ -83,6 +85,33 @@ class Bench:
                 wrong += code not in ("hang", 0)
         self.results.add("starts", f"hangs in {done} starts of {sizes[0]} to {sizes[-1]}", "count", [hangs], goal="0", limit=0)
         self.results.add("starts", "wrong exit codes in these", "count", [wrong], goal="0", limit=0)
+
+    def config(self):
+        """What a job file of 200 lines costs over the same job in flags and exported variables; nothing is started."""
+        args = [f"--option-{i}=value" for i in range(60)]
+        variables = {f"VARIABLE_{i}": "value" for i in range(75)}
+        lines = ["nproc_per_node: 1", "max_restarts: 3", f"program: {TRUE}", "args:", *(f"- {a}" for a in args)]
+        lines += ["env:", *(f"  {k}: {v}" for k, v in variables.items())]
+        lines += ["# a line of comment"] * (200 - len(lines))
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="ascii") as f:
+            f.write("\n".join(lines) + "\n")
+            f.flush()
+            exported = ["env", *(f"{k}={v}" for k, v in variables.items())]
+            ways = {
+                "file": ["env", measure.LAUNCH, "--print-config", "--config", f.name],
+                "flags": [*exported, measure.LAUNCH, "--print-config", "--nproc-per-node=1",
+                          "--max-restarts=3", TRUE, *args],
+            }
+
+            def once(way):
+                (ms, code), = stopwatch(ways[way])
+                if code != 0:
+                    raise Failed(f"{way}: {code}")
+                return ms
+
+            taken = interleave(self.rounds(100, 5), {way: (lambda way=way: once(way), None) for way in ways})
+        extra = [a - b for a, b in zip(taken["file"], taken["flags"])]
+        self.results.add("config", "a job file of 200 lines over flags", "ms", extra, goal="< 1 ms", limit=1)
 
     # ---- at rest ----
 
@@ -277,6 +306,24 @@ class Bench:
         if "torchrun" in taken:
             self.results.add("restart", name, "ms", taken["launch"], "torchrun", taken["torchrun"])
 
+    def ps(self):
+        """`launch ps` while 50 jobs run."""
+        with tempfile.TemporaryDirectory(prefix="launch-bench-") as d, contextlib.ExitStack() as jobs:
+            os.makedirs(d + "/tmp")
+            # A server of their own, so that nobody else's jobs are counted.
+            env = {**os.environ, "LAUNCH_SYSROOT": d, "XDG_RUNTIME_DIR": d}
+            for _ in range(50):
+                jobs.enter_context(Job(self.peers.argv("launch", 1, *SLEEP), 1, env=env))
+            listed = run([measure.LAUNCH, "ps", "--json"], env=env).count("run_id")
+            if listed != 50:
+                raise Failed(f"{listed} of 50 jobs are listed")
+            argv = ["env", f"LAUNCH_SYSROOT={d}", f"XDG_RUNTIME_DIR={d}", measure.LAUNCH, "ps"]
+            taken = [ms for ms, code in stopwatch(argv, rounds=self.rounds(50, 10)) if code == 0]
+        self.results.add("ps", "launch ps with 50 jobs", "ms", taken, goal="<= 20 ms", limit=20)
+
+    def lease(self):
+        """A lease on GPUs: its cost, and how soon the next job has them."""
+        lease.run(self)
 
     def heal(self):
         """A rank of a job kills itself while the others are in a barrier, to the next barrier of all."""
@@ -332,7 +379,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease")
 
 
 # ---- what a start pays for ----

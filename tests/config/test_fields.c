@@ -234,6 +234,7 @@ TEST(a_refused_count_says_what_would_be_right)
     CHECK_STR(err.text, "gpu-visibility: must be 'job' or 'rank', not ''");
     CHECK_INT(try("nnodes", "2", &err), ==, -EINVAL);
     CHECK_HAS(err.text, "must be 1 or 1:1");
+    CHECK_HAS(err.text, "several servers yet");
     CHECK_INT(try("node-rank", "1", &err), ==, -EINVAL);
     CHECK_STR(err.text, "node-rank: must be 0, not '1'");
 }
@@ -342,8 +343,9 @@ TEST(lists_of_signals_codes_and_limits_say_what_they_take)
 
 TEST(switches_and_words_are_matched_whole)
 {
-    static const char *const ON[] = {"1", "true", "yes"}, *const OFF[] = {"0", "false", "no"};
-    static const char *const BAD[] = {"", "2", "on", "TRUE", "tru", "y", " 1", "01", "1\n"};
+    static const char *const ON[] = {"1", "true", "yes", "on", "TRUE"};
+    static const char *const OFF[] = {"0", "false", "no", "off", "False"};
+    static const char *const BAD[] = {"", "2", "onn", "tru", "y", " 1", "01", "1\n"};
     for (size_t i = 0; i < ARRAY_LEN(ON); i++) {
         struct job_spec spec;
         CHECK_INT(spec_init(&spec), ==, 0);
@@ -358,9 +360,12 @@ TEST(switches_and_words_are_matched_whole)
         spec_finish(&spec);
     }
     for (size_t i = 0; i < FIELDS_N; i++) {
-        for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg; b++)
+        for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg && !FIELDS[i].max; b++)
             refused(FIELDS[i].name, BAD[b]);
     }
+    taken("wait", "on");
+    refused("wait", "onn"); /* a switch that may be a time */
+    taken("wait", "2");
     refused("exit-code", "0");
     refused("exit-code", "Worker");
     refused("gpu-visibility", "ranks");

@@ -50,7 +50,7 @@ TEST(a_fresh_spec_holds_the_defaults)
     CHECK_INT(spec.stdin_mode, ==, STDIN_DEFAULT);
     CHECK(spec.argv == NULL);
     for (size_t i = 0; i < SPEC_FIELDS_MAX; i++)
-        CHECK(!spec.given[i]);
+        CHECK_INT(spec.origin[i].source, ==, SOURCE_DEFAULT);
     CHECK_INT(spec_check(&spec, NULL), ==, 0);
     spec_finish(&spec);
 }

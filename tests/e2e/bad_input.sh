@@ -32,6 +32,28 @@ refused 2 'program'
 PET_NPROC_PER_NODE=x refused 2 'PET_NPROC_PER_NODE' ./p.sh
 LAUNCH_MAX_RESTARTS=x refused 2 'LAUNCH_MAX_RESTARTS' ./p.sh
 
+# What somebody in a hurry types.
+refused 2 'did you mean --nproc-per-node' --nproc 4 ./p.sh
+refused 2 'needs a value: --nproc-per-node=' --nproc-per-node --standalone ./p.sh
+refused 2 'number from 1 .* not .=' --nproc-per-node = 4 ./p.sh
+refused 2 'several servers yet .*--nproc-per-node=gpu' --nnodes=2 --nproc-per-node=8 ./p.sh
+refused 2 'must be 0' --nnodes=1 --node-rank=1 ./p.sh
+refused 2 'static.*c10d' --rdzv-backend=etcd ./p.sh
+refused 2 'module contradicts --no-python' -m --no-python pkg
+: >train.py
+refused 2 "called 'train'" -m train.py
+refused 2 "no module's name" -m ./train.py
+refused 127 'did you mean train.py' train
+refused 127 'option --nproc-per-node' nproc_per_node=4 ./p.sh
+refused 127 'typographic dash' –nproc-per-node=4 ./p.sh
+refused 127 'stand behind the' --nproc-per-node=4 ' ' ./p.sh
+refused 127 'command: launch help' halp
+refused 127 "'gone.py': No such file" gone.py
+PYTHON_EXEC=/no/such/python refused 127 'PYTHON_EXEC' train.py
+printf '#!/bin/sh\nPATH=/nowhere exec %s "$@"\n' "$LAUNCH" >pathless; chmod +x pathless
+LAUNCH=./pathless refused 127 'neither python nor python3' train.py
+chmod a-r train.py; [ -r train.py ] || refused 126 'may not be read' train.py
+
 refused 127 './missing' ./missing
 refused 127 'no-such-program-here' no-such-program-here
 : >plain; refused 126 'plain' ./plain

@@ -37,6 +37,6 @@ for i in $(seq 60); do
     wait $pid 2>/dev/null
 done
 until_true running 0 || fail "random kills: $(tagged) processes are left"
-left=$(ls -A tmp runtime | grep -v :; ls -A /dev/shm | grep -i launch)
+left=$(ls -A tmp runtime | grep -v :; ls -A /dev/shm | grep -i launch | grep -vx "launch-[0-9]*")
 check "no file is left: $left" test -z "${left//[[:space:]]/}"
 finish

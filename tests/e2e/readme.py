@@ -5,8 +5,8 @@
 
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
 order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
-"console", needs=torch, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
-examples that were linked with fake CUDA and NCCL (otherwise there is no GPU). A ```c block that begins with /* NAME */ becomes that file. Other blocks are text."""
+"console", needs=torch, needs=python3, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
+examples that were linked with fake CUDA and NCCL (otherwise there is no GPU), machine=NAME on that one of tests/machines with a fake NVML. A ```c block that begins with /* NAME */, or a ```yaml block with # NAME, becomes that file. Other blocks are text."""
 import ctypes.util
 import os
 import re
@@ -93,7 +93,8 @@ def environment(needs, python):
     env["HOME"] = os.getcwd()
     gpus = int(next((n[5:] for n in needs if n.startswith("gpus=")), 0))
     root = env["LAUNCH_SYSROOT"] = os.path.abspath(f"machine{gpus}")
-    os.makedirs(root + "/dev", exist_ok=True)
+    for name in ("/dev/shm", "/tmp"):
+        os.makedirs(root + name, exist_ok=True)
     for i in range(gpus):
         pci = f"{root}/proc/driver/nvidia/gpus/0000:{i + 16:02x}:00.0"
         os.makedirs(pci, exist_ok=True)
@@ -101,12 +102,19 @@ def environment(needs, python):
             f.write(f"Model: \t\t Fake GPU\nBus Location: \t 0000:{i + 16:02x}:00.0\nDevice Minor: \t {i}\n")
         open(f"{root}/dev/nvidia{i}", "w").close()
     env["FAKE_GPUS"] = str(gpus)
+    machine = next((n[8:] for n in needs if n.startswith("machine=")), None)
+    if machine:
+        root = env["LAUNCH_SYSROOT"] = os.path.abspath(machine)
+        subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
+        env.update(LD_LIBRARY_PATH=BUILD + "/tests/fake", FAKE_NVML_MACHINE=root + "/nvml")
     if python:
         os.makedirs("bin", exist_ok=True)
-        if not os.path.exists("bin/python3"):
-            with open("bin/python3", "w", encoding="utf-8") as f:
+        for name in ("bin/python", "bin/python3"):
+            if os.path.exists(name):
+                continue
+            with open(name, "w", encoding="utf-8") as f:
                 f.write(f'#!/bin/sh\nexec {python} "$@"\n')
-            os.chmod("bin/python3", 0o755)
+            os.chmod(name, 0o755)
         env["PATH"] = os.path.abspath("bin") + ":" + env["PATH"]
     return env
 
@@ -132,11 +140,12 @@ def main():
         sys.exit(77)
     lay_out()
     python, ran, failed = torch_python(), 0, 0
-    here = {"torch": python, "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
+    here = {"torch": python, "python3": shutil.which("python3"), "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
     for page in PAGES:
         for line, (kind, *needs), text in blocks(page):
-            if kind == "c" and re.fullmatch(r"/\* [\w.]+ \*/", text[0]):
-                with open(text[0][3:-3], "w", encoding="utf-8") as f:
+            name = re.fullmatch({"c": r"/\* ([\w.]+) \*/", "yaml": r"# ([\w.]+)"}.get(kind, r"(?!)"), text[0])
+            if name:
+                with open(name[1], "w", encoding="utf-8") as f:
                     f.write("\n".join(text) + "\n")
             if kind != "console" or not all(here[n[6:]] for n in needs if n.startswith("needs=")):
                 continue

@@ -62,6 +62,10 @@ import json
 m = json.load(open('error.json'))['message']
 assert m['errorCode'] == 5 and 'exited with code 5' in m['message'] and m['extraInfo']['timestamp'].isdigit()
 P
+TORCHELASTIC_ERROR_FILE=$PWD/error.json run -n 2 sh -c 'kill -KILL $$'; expect 137 "a killed worker, with a file of the parent's"
+check "its code is Python's for a signal: $(cat error.json)" has '"errorCode": -9[^0-9]' error.json
+TORCHELASTIC_ERROR_FILE=$PWD/error.json run -n 2 sh -c 'kill -TERM $PPID; exec sleep 60'; expect 143 "asked to end, with a file of the parent's"
+check "the signal is in it: $(cat error.json)" has 'asked to end by SIGTERM.*"errorCode": -15[^0-9]' error.json
 TORCHELASTIC_ERROR_FILE=/no/such/dir/e run -n 2 sh -c 'exit 5'; expect 5 "a file that can't be written"
 check "is told" has 'warning: TORCHELASTIC_ERROR_FILE=/no/such/dir/e: No such file' err
 rm -f error.json; TORCHELASTIC_ERROR_FILE=$PWD/error.json run -n 2 true; check "none without a failure" test ! -e error.json

@@ -63,4 +63,13 @@ check "a process that exec handed us lives on" running 1; reap
 "$LAUNCH" --max-restarts=2 yes 2>err | head -1 >out; rc=${PIPESTATUS[0]}
 check "one worker whose reader leaves: 141, got $rc" test "$rc" = 141
 check "one line says why, and nothing is restarted: $(cat err)" test "$(wc -l <err)" = 1
+# The board is no file: a container's /dev/shm may be full.
+NS="unshare -m"; [ "$(id -u)" = 0 ] || NS="unshare -Urm"
+if $NS true 2>/dev/null; then
+    cat >full.sh <<'W'
+mount -t tmpfs -o size=8k none /dev/shm && head -c 8192 /dev/zero >/dev/shm/full && exec "$@"
+W
+    timeout 30 $NS sh full.sh "$LAUNCH" --nproc-per-node=2 "$BUILD/examples/rank_sum" >out 2>err </dev/null; rc=$?
+    expect 0 "a full /dev/shm"; check "all ranks met: $(cat out)" test "$(grep -c 'of 2: sum = 1' out)" = 2
+fi
 finish

@@ -4,8 +4,8 @@
 # Training ends with the same bits after many kills; one job heals again and again and does not grow.
 . "$SRC/tests/e2e/lib.sh"
 gpus 0
-steps=6000 kills=20 growth=512
-sanitized && steps=3000 kills=8 growth=100000 # what is freed is kept for a while
+steps=20000 kills=20 growth=512
+sanitized && steps=6000 kills=8 growth=100000 # what is freed is kept for a while
 "$SRC/examples/train/survive.sh" "$LAUNCH" "$BUILD/examples/train" $kills $steps >out 2>&1; rc=$?
 expect 0 "training with $kills kills: $(cat out)"
 check "both end with the same bits" test "$(grep -oE "step $steps: .*" out | sort -u | wc -l)" = 1

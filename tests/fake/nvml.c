@@ -6,10 +6,15 @@
  *   FAKE_NVML_FAIL=N    nvmlInit fails with that code (9: driver not loaded)
  *   FAKE_NVML_HANG=1    nvmlInit never comes back
  *   FAKE_NVML_CRASH=1   nvmlInit kills the process
- *   FAKE_NVML_USE=file  compute processes, read at every call: lines "device pid bytes" */
+ *   FAKE_NVML_USE=file  compute processes, read at every call: lines "device pid bytes"
+ *   FAKE_NVML_LOST=N    device N has fallen off the bus
+ *   FAKE_NVML_MACHINE=file  the devices of a described machine, with their "process" lines (nvml_machine.c) */
+#include "nvml_machine.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define BUS_FIRST 0x10 /* bus number of device 0, as in the fake CUDA runtime */
@@ -19,7 +24,8 @@ enum nvml_return {
     NVML_SUCCESS = 0,
     NVML_ERROR_INVALID_ARGUMENT = 2,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
-    NVML_ERROR_DRIVER_NOT_LOADED = 9
+    NVML_ERROR_DRIVER_NOT_LOADED = 9,
+    NVML_ERROR_GPU_IS_LOST = 15
 };
 
 typedef void *nvml_device;
@@ -52,12 +58,24 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
 static unsigned count_devices(void)
 {
     const char *gpus = getenv("FAKE_GPUS");
+    unsigned n;
+
+    if (fake_machine(&n))
+        return n;
     return gpus ? (unsigned)atoi(gpus) : 8;
 }
 
 static unsigned index_of(nvml_device device)
 {
     return (unsigned)((uintptr_t)device - 1);
+}
+
+/* NULL: no machine is described. */
+static struct fake_gpu *described(nvml_device device)
+{
+    unsigned n;
+    struct fake_gpu *gpus = fake_machine(&n);
+    return gpus && index_of(device) < n ? &gpus[index_of(device)] : NULL;
 }
 
 int nvmlInit_v2(void)
@@ -81,6 +99,7 @@ const char *nvmlErrorString(int result)
     return result == NVML_SUCCESS                   ? "Success"
            : result == NVML_ERROR_INVALID_ARGUMENT  ? "Invalid Argument"
            : result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded"
+           : result == NVML_ERROR_GPU_IS_LOST       ? "GPU is lost"
                                                     : "Unknown Error";
 }
 
@@ -102,13 +121,18 @@ int nvmlDeviceGetName(nvml_device device, char *name, unsigned size)
 {
     const char *text = getenv("FAKE_GPU_NAME");
 
-    (void)device;
+    if (described(device))
+        text = described(device)->name;
     snprintf(name, size, "%s", text ? text : "Fake GPU");
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned size)
 {
+    if (described(device)) {
+        snprintf(uuid, size, "%s", described(device)->uuid);
+        return NVML_SUCCESS;
+    }
     snprintf(uuid, size, "GPU-fa4e0000-0000-4000-8000-%012x", index_of(device));
     return NVML_SUCCESS;
 }
@@ -116,6 +140,12 @@ int nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned size)
 int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci)
 {
     *pci = (struct nvml_pci_info){.bus = BUS_FIRST + index_of(device)};
+    if (described(device)) {
+        sscanf(described(device)->bus, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device);
+        snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain, pci->bus,
+                 pci->device);
+        return NVML_SUCCESS;
+    }
     snprintf(pci->bus_id_legacy, sizeof(pci->bus_id_legacy), "0000:%02X:00.0", pci->bus);
     snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02X:00.0", pci->bus);
     return NVML_SUCCESS;
@@ -123,14 +153,22 @@ int nvmlDeviceGetPciInfo_v3(nvml_device device, struct nvml_pci_info *pci)
 
 int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor)
 {
-    *minor = index_of(device);
+    *minor = described(device) ? described(device)->minor : index_of(device);
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, nvml_device *device)
 {
-    unsigned domain, bus;
+    const char *lost = getenv("FAKE_NVML_LOST");
+    unsigned domain, bus, n;
+    struct fake_gpu *gpus = fake_machine(&n);
 
+    for (unsigned i = 0; gpus && i < n; i++)
+        if (strcmp(gpus[i].bus, pci) == 0)
+            return lost && (unsigned)atoi(lost) == i ? NVML_ERROR_GPU_IS_LOST
+                                                     : nvmlDeviceGetHandleByIndex_v2(i, device);
+    if (gpus)
+        return NVML_ERROR_INVALID_ARGUMENT;
     if (sscanf(pci, "%x:%x:", &domain, &bus) != 2 || bus < BUS_FIRST)
         return NVML_ERROR_INVALID_ARGUMENT;
     return nvmlDeviceGetHandleByIndex_v2(bus - BUS_FIRST, device);
@@ -139,13 +177,17 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, nvml_device *device)
 int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
                                             struct nvml_process *list)
 {
-    const char *name = getenv("FAKE_NVML_USE");
-    FILE *file = name ? fopen(name, "r") : NULL;
+    const char *name = getenv("FAKE_NVML_USE"), *machine = getenv("FAKE_NVML_MACHINE");
+    FILE *file = name ? fopen(name, "r") : machine ? fopen(machine, "r") : NULL;
     unsigned room = *n, index, pid;
     unsigned long long bytes;
+    char line[2048];
 
     *n = 0;
-    while (file && fscanf(file, "%u %u %llu", &index, &pid, &bytes) == 3) {
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "process %u %u %llu", &index, &pid, &bytes) != 3 &&
+            sscanf(line, "%u %u %llu", &index, &pid, &bytes) != 3)
+            continue;
         if (index != index_of(device))
             continue;
         if (*n < room)

@@ -36,7 +36,7 @@ airlock() { # file header
     case $2 in
     uv.h | uv/*) [[ $1 == agent/* || $1 == tests/* ]] ;;
     yaml.h) [[ $1 == config/yaml.c ]] ;;
-    hwloc.h | hwloc/*) [[ $1 == agent/place.c ]] ;;
+    hwloc.h | hwloc/*) [[ $1 == agent/hwloc.c ]] ;;
     nvml.h) [[ $1 == agent/nvml.c ]] ;;
     nccl.h | cuda*.h) [[ $1 == worker/nccl.c || $1 == worker/launch_nccl.h || $1 == examples/* || $1 == tests/* ]] ;;
     rccl*.h | hip/*) [[ $1 == worker/rccl.c || $1 == examples/* ]] ;;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The other end of control sockets: which jobs there are, which one a person means, asking it. Believes nothing of what
+ * comes. Prints nothing. */
+#ifndef LAUNCH_AGENT_CLIENT_H
+#define LAUNCH_AGENT_CLIENT_H
+
+#include "../proto/wire.h"
+#include "rundir.h"
+
+struct client_job {
+    int fd;    /* owned: connected; -1: `trouble` says why not */
+    uid_t uid; /* whose it is, as the kernel says */
+    struct rundir_place place;
+    struct wire_job
+        job; /* without an answer: run_id only, from the socket's name. Texts but log_dir are clean */
+    struct err trouble;
+};
+
+struct client_jobs {
+    struct client_job *job; /* owned: oldest first */
+    size_t n, room;
+    struct err
+        trouble; /* code 0, or: a directory of ours is not fit to be used, so some may be missing */
+};
+
+/* All jobs that the caller may ask, each asked once. Sockets of jobs that are no more are removed. What can't be asked is
+ * in the list, too. */
+void client_list(struct client_jobs *ret);
+void client_finish(struct client_jobs *jobs);
+
+/* The job of that run id or name, or of the only one that begins so; it is taken out of the list. -ENOENT, -EEXIST:
+ * there is none, or more than one; the line says which there are. */
+MUST_CHECK int client_pick(struct client_jobs *jobs, const char *wanted, struct client_job *ret,
+                           struct err *err);
+
+/* client_list() and client_pick(). */
+MUST_CHECK int client_find(const char *wanted, struct client_job *ret, struct err *err);
+void client_close(struct client_job *job);
+
+/* Sends a request and takes the packets of the answer, each to on_packet (may be NULL). Returns the code of the wire_end, with
+ * its text in err if it is negative; or -EPIPE: the job has ended meanwhile; -ETIMEDOUT: it does not answer. */
+MUST_CHECK int client_ask(struct client_job *job, enum wire_verb verb, int rank, int number,
+                          void (*on_packet)(void *user, const union wire_packet *packet),
+                          void *user, struct err *err);
+
+/* Takes over a wire_job that came again. */
+void client_take_job(struct client_job *job, const union wire_packet *packet);
+
+/* Only sends it: the answer of WIRE_WAIT comes some time, on job->fd. */
+MUST_CHECK int client_send(struct client_job *job, enum wire_verb verb, int rank, int number,
+                           struct err *err);
+
+/* The answer to WIRE_WAIT, once job->fd is readable: the job's exit code; -EPIPE: it was killed, nobody knows. */
+MUST_CHECK int client_take_end(struct client_job *job, struct err *err);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "suggest.h"
+
+#include "../../config/fields.h"
+#include "commands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void PRINTF_LIKE(2, 3) append(struct err *err, const char *format, ...)
+{
+    size_t used = strlen(err->text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(err->text + used, sizeof err->text - used, format, ap);
+    va_end(ap);
+}
+
+/* U+2010 to U+2015 and U+2212: what word processors and web pages make of "-" and "--". */
+static bool has_typographic_dash(const char *word)
+{
+    return (strncmp(word, "\xe2\x80", 2) == 0 && word[2] >= '\x90' && word[2] <= '\x95') ||
+           strncmp(word, "\xe2\x88\x92", 3) == 0;
+}
+
+static const char *nearest_command(const char *word)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    for (const struct command *command = COMMANDS; command->name; command++) {
+        size_t slips = field_slips(word, strlen(word), command->name, strlen(command->name));
+        if (slips < best) {
+            best = slips;
+            nearest = command->name;
+        }
+    }
+    return nearest;
+}
+
+static bool is_file(const char *word, const char *suffix)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s%s", word, suffix);
+    return n < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+void suggest_program(const char *word, struct err *err)
+{
+    const struct field *field = field_find(word, strcspn(word, "="));
+    const char *command = nearest_command(word);
+    if (strstr(err->text, "did you mean"))
+        return;
+    if (has_typographic_dash(word))
+        append(err, "; it begins with a typographic dash: an option begins with a plain -");
+    else if (*word == ' ' || *word == '\t' || *word == '\r' || *word == '\n')
+        append(err, "; it begins with a blank: nothing may stand behind the \\ that ends a line");
+    else if (is_file(word, ".py"))
+        append(err, "; did you mean %s.py?", word);
+    else if (field)
+        append(err, "; did you mean the option --%s?", field->name);
+    else if (command)
+        append(err, "; did you mean the command: launch %s?", command);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What a word that is no program was probably meant to be. */
+#ifndef LAUNCH_AGENT_CMD_SUGGEST_H
+#define LAUNCH_AGENT_CMD_SUGGEST_H
+
+#include "../../proto/err.h"
+
+/* Appends a guess to the error that says that the program was not found, if there is one. */
+void suggest_program(const char *word, struct err *err);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "topo.h"
+
+#include "../../proto/env.h"
+#include "../../proto/status.h"
+#include "../log.h"
+#include "../topo.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NVML_LIMIT_MS                                                                              \
+    10000 /* NVML may take seconds where persistence mode is off; one that hangs never comes */
+
+static const char help[] =
+    "usage: launch topo [--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]\n"
+    "\n"
+    "Shows the GPUs and network cards of this server, how they reach one another,\n"
+    "which CPUs and memory are near, what that means for a job, and what looks wrong.\n"
+    "\n"
+    "  --format=text   tables and words (the default)\n"
+    "  --format=json   everything, for programs\n"
+    "  --format=xml    for NCCL_TOPO_FILE\n"
+    "  --format=svg    a picture\n"
+    "  --format=dot    for Graphviz\n"
+    "  --p2p=r         which GPUs can read each other's memory; w write, n NVLink,\n"
+    "                  a atomics, p PCIe\n";
+
+static const struct {
+    const char *name;
+    void (*show)(FILE *out, const struct topology *t); /* NULL: text */
+} formats[] = {
+    {"text", NULL}, {"json", topo_json}, {"xml", topo_xml}, {"svg", topo_svg}, {"dot", topo_dot},
+};
+
+struct asked {
+    size_t format;
+    bool p2p, help;
+    enum nvml_p2p kind;
+};
+
+static int take_format(struct asked *asked, const char *value, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strcmp(formats[i].name, value) == 0) {
+            asked->format = i;
+            return 0;
+        }
+    return err_set(err, -EINVAL, "--format=%s: one of text, json, xml, svg and dot is needed",
+                   value);
+}
+
+static int take_p2p(struct asked *asked, const char *value, struct err *err)
+{
+    static const char letters[] = "rwnap";
+    const char *at = *value && !value[1] ? strchr(letters, *value) : NULL;
+    if (!at)
+        return err_set(
+            err, -EINVAL,
+            "--p2p=%s: one of r (read), w (write), n (NVLink), a (atomics) and p (PCIe) is needed",
+            value);
+    asked->p2p = true;
+    asked->kind = (enum nvml_p2p)(at - letters);
+    return 0;
+}
+
+static int parse(struct asked *asked, int argc, char **argv, struct err *err)
+{
+    static const struct {
+        const char *name;
+        int (*take)(struct asked *asked, const char *value, struct err *err);
+    } options[] = {{"--format", take_format}, {"--p2p", take_p2p}};
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        size_t n = strcspn(word, "="), k = 0;
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            asked->help = true;
+            return 0;
+        }
+        while (k < ARRAY_LEN(options) &&
+               (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
+            k++;
+        if (k == ARRAY_LEN(options))
+            return err_set(err, -EINVAL,
+                           "topo: \"%s\" is no option of it; there are --format and --p2p", word);
+        if (!word[n] && i + 1 == argc)
+            return err_set(err, -EINVAL, "%s: a value is needed", word);
+        int rc = options[k].take(asked, word[n] ? word + n + 1 : argv[++i], err);
+        if (rc < 0)
+            return rc;
+    }
+    if (asked->p2p && asked->format != 0)
+        return err_set(err, -EINVAL, "--p2p goes with --format=text; json has all of it");
+    return 0;
+}
+
+static void show(const struct topology *t, const struct asked *asked)
+{
+    bool colour = log_wants_colour(STDOUT_FILENO);
+    if (asked->p2p)
+        topo_p2p(stdout, t, asked->kind, colour);
+    else if (formats[asked->format].show)
+        formats[asked->format].show(stdout, t);
+    else
+        topo_text(stdout, t, colour);
+}
+
+/* P2P is NVML's alone to know. */
+static int check_p2p(const struct topology *t, struct err *err)
+{
+    if (t->list.vendor != GPU_NVIDIA)
+        return err_set(err, -ENODEV, "--p2p: no NVIDIA GPU that this process may use");
+    if (!t->nvml || !t->nvml->usable)
+        return err_set(err, -ENODEV, "--p2p: NVML can't be used: %s",
+                       t->nvml ? t->nvml->why : "no process for it");
+    return 0;
+}
+
+int cmd_topo(int argc, char **argv)
+{
+    struct asked asked = {0};
+    struct err err;
+    struct topology *t = NULL;
+    const char *sysroot = getenv(ENV_SYSROOT);
+    if (parse(&asked, argc, argv, &err) < 0) {
+        log_error("%s", err.text);
+        return EXIT_CODE_USAGE;
+    }
+    if (asked.help)
+        return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
+    if (topology_read(&t, sysroot ? sysroot : "", NVML_LIMIT_MS, &err) < 0 ||
+        (asked.p2p && check_p2p(t, &err) < 0)) {
+        log_error("%s", err.text);
+        topology_free(t);
+        return EXIT_CODE_OURS;
+    }
+    show(t, &asked);
+    topology_free(t);
+    if (fflush(stdout) == 0)
+        return EXIT_CODE_OK;
+    log_error("topo: stdout: %s", strerror(errno));
+    return EXIT_CODE_OURS;
+}

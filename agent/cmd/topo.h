@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* `launch topo`: the picture of the server. */
+#ifndef LAUNCH_AGENT_CMD_TOPO_H
+#define LAUNCH_AGENT_CMD_TOPO_H
+
+/* Returns the exit code of the launcher. */
+int cmd_topo(int argc, char **argv);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "holdings.h"
+
+#include "json.h"
+#include "tree.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A name, or the number if there is none. */
+static const char *user_name(unsigned uid, char *buf, size_t bytes)
+{
+    struct passwd *entry = getpwuid(uid);
+    if (entry)
+        snprintf(buf, bytes, "%s", entry->pw_name);
+    else
+        snprintf(buf, bytes, "%u", uid);
+    return buf;
+}
+
+const char *holdings_who(const struct holder *who, char text[HOLDINGS_WHO_BYTES])
+{
+    char name[40], since[40];
+    struct tm tm;
+    time_t started = (time_t)who->started;
+    if (!localtime_r(&started, &tm) || !strftime(since, sizeof since, "%F %T", &tm))
+        snprintf(since, sizeof since, "?");
+    snprintf(text, HOLDINGS_WHO_BYTES, "run %s (%s, user %s, pid %d, since %s)", who->run,
+             who->program, user_name(who->uid, name, sizeof name), (int)who->pid, since);
+    return text;
+}
+
+/* Of a process, -1: it is gone, or not to be seen from here. */
+static int64_t uid_of(pid_t pid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 ? (int64_t)st.st_uid : -1;
+}
+
+const char *holdings_user(const struct gpu_user *user, char text[HOLDINGS_WHO_BYTES])
+{
+    char comm[16], name[40] = "?";
+    int64_t uid = uid_of(user->pid);
+    tree_name(user->pid, comm);
+    if (uid >= 0)
+        user_name((unsigned)uid, name, sizeof name);
+    snprintf(text, HOLDINGS_WHO_BYTES, "%s (pid %d, user %s, %" PRIu64 " MiB)", comm,
+             (int)user->pid, name, user->bytes >> 20);
+    return text;
+}
+
+static const char *state_word(int state)
+{
+    return state == HOLDER_EXCLUSIVE ? "leased" : state == HOLDER_SHARED ? "shared" : "free";
+}
+
+/* "0", or the name of a MIG instance. */
+static void unit_name(const struct units *u, unsigned unit, const struct gpu_list *gpus, char *ret,
+                      size_t bytes)
+{
+    if (unit < gpus->n)
+        snprintf(ret, bytes, "%u", unit);
+    else
+        snprintf(ret, bytes, "%s", u->name[unit] + strlen("launch-"));
+}
+
+static void print_unit(FILE *out, const struct units *u, unsigned unit, const struct gpu_list *gpus,
+                       const struct gpu_users *users, const char *before)
+{
+    char name[UNITS_NAME_BYTES], text[HOLDINGS_WHO_BYTES];
+    struct holder who;
+    int state = holder_state(u->fd[unit]);
+    const char *word = state_word(state);
+    unsigned lines = 0, page = 0;
+    unit_name(u, unit, gpus, name, sizeof name);
+    while (holder_next(u->fd[unit], &page, &who))
+        fprintf(out, "%s%-4s %-7s %s\n", before, lines++ ? "" : name, word,
+                holdings_who(&who, text));
+    if (state != HOLDER_FREE && lines == 0)
+        fprintf(out, "%s%-4s %-7s ?\n", before, lines++ ? "" : name, word);
+    for (unsigned i = 0; users && i < users->n; i++)
+        if (users->user[i].gpu == unit)
+            fprintf(out, "%s%-4s %-7s %s\n", before, lines++ ? "" : name, "used by",
+                    holdings_user(&users->user[i], text));
+    if (lines == 0)
+        fprintf(out, "%s%-4s %s\n", before, name, word);
+}
+
+void holdings_print(FILE *out, const struct units *u, const struct gpu_list *gpus,
+                    const struct gpu_users *users, const char *before)
+{
+    struct holder who;
+    char text[HOLDINGS_WHO_BYTES];
+    unsigned page = 0;
+    fprintf(out, "%sGPU  state   held by\n", before);
+    for (unsigned i = 0; i < u->n; i++)
+        print_unit(out, u, i, gpus, users, before);
+    while (holder_next(u->queue, &page, &who))
+        fprintf(out, "%swaiting for %u: %s\n", before, who.wants, holdings_who(&who, text));
+}
+
+/* ---- JSON ---- */
+
+static void put(FILE *out, const char *key, const char *text)
+{
+    fprintf(out, "\"%s\": ", key);
+    json_put_string(out, text, strlen(text));
+    fputs(", ", out);
+}
+
+static void put_holders(FILE *out, int fd, bool waiting)
+{
+    struct holder who;
+    char name[40];
+    unsigned page = 0;
+    bool first = true;
+    fputc('[', out);
+    while (holder_next(fd, &page, &who)) {
+        fputs(first ? "{" : ", {", out);
+        put(out, "run", who.run);
+        put(out, "program", who.program);
+        put(out, "user", user_name(who.uid, name, sizeof name));
+        if (waiting)
+            fprintf(out, "\"wants\": %u, ", who.wants);
+        fprintf(out, "\"pid\": %d, \"started\": %" PRId64 "}", (int)who.pid, who.started);
+        first = false;
+    }
+    fputc(']', out);
+}
+
+static void put_processes(FILE *out, const struct gpu_users *users, unsigned gpu)
+{
+    bool first = true;
+    fprintf(out, ", \"processes\": ");
+    if (!users) {
+        fputs("null", out); /* nobody could tell */
+        return;
+    }
+    fputc('[', out);
+    for (unsigned i = 0; i < users->n; i++) {
+        char comm[16];
+        if (users->user[i].gpu != gpu)
+            continue;
+        tree_name(users->user[i].pid, comm);
+        fputs(first ? "{" : ", {", out);
+        put(out, "name", comm);
+        fprintf(out, "\"pid\": %d, \"uid\": %" PRId64 ", \"bytes\": %" PRIu64 "}",
+                (int)users->user[i].pid, uid_of(users->user[i].pid), users->user[i].bytes);
+        first = false;
+    }
+    fputc(']', out);
+}
+
+void holdings_print_json(FILE *out, const struct units *u, const struct gpu_list *gpus,
+                         const struct gpu_users *users)
+{
+    fputs("{\"gpus\": [", out);
+    for (unsigned i = 0; i < u->n; i++) {
+        fprintf(out, "%s\n  {", i ? "," : "");
+        fprintf(out, "\"index\": %u, ", i);
+        put(out, "pci", gpus->gpu[i].pci);
+        put(out, "uuid", gpus->gpu[i].uuid);
+        put(out, "state", state_word(holder_state(u->fd[i])));
+        fputs("\"holders\": ", out);
+        put_holders(out, u->fd[i], false);
+        put_processes(out, users, i);
+        fputc('}', out);
+    }
+    fputs("\n], \"waiting\": ", out);
+    put_holders(out, u->queue, true);
+    fputs("}\n", out);
+}

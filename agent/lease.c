@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "lease.h"
+
+#include "../proto/clock.h"
+#include "../proto/env.h"
+#include "../proto/status.h"
+#include "holdings.h"
+#include "lease_wait.h"
+#include "log.h"
+#include "signals.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Who looks at all locks keeps others from it for as long as that takes: microseconds, unless he is stopped. */
+#define TABLE_LIMIT_MS 10000
+#define TABLE_NAP_NS 200000
+/* Who ended a moment ago may still be on a GPU's list. */
+#define GONE_LIMIT_MS 500
+
+/* One job on its way to its GPUs. */
+struct taking {
+    const struct job_spec *spec;
+    const struct plan *plan;
+    const char *sysroot;
+    struct units units;
+    struct turn_table table;
+    struct turn_ask ask;
+    struct holder me;
+    uint64_t used; /* by programs without a lease, when we last looked */
+    struct gpu_users users;
+    struct lease_wait wait;
+    bool queued;
+    unsigned told; /* this place in the line was told, + 1 */
+    uint64_t granted;
+};
+
+static struct holder describe(const struct job_spec *spec)
+{
+    struct holder me = {.uid = geteuid(), .pid = getpid(), .started = (int64_t)time(NULL)};
+    snprintf(me.run, sizeof me.run, "%s", spec->run_id);
+    snprintf(me.program, sizeof me.program, "%s", spec->argv[0]);
+    return me;
+}
+
+/* ---- one unit ---- */
+
+static int lock_unit(struct units *u, unsigned unit, bool alone, const struct holder *me)
+{
+    int parent = u->parent[unit];
+    int rc = holder_lock(u->fd[unit], alone);
+    if (rc == 0 && parent >= 0)
+        rc = holder_lock(u->fd[parent], false);
+    if (rc < 0)
+        return rc;
+    if (!lockdir_is_current(&u->dir, u->name[unit], u->fd[unit]))
+        return -ESTALE;
+    if (holder_sign(u->fd[unit], me) < 0)
+        log_debug("lease: %s: no page to sign", u->name[unit]);
+    return 0;
+}
+
+static void keep(struct lease *lease, struct units *u, unsigned unit)
+{
+    lease->fd[lease->n++] = take_fd(&u->fd[unit]);
+}
+
+/* A new descriptor in its place: closing the old one tells those who wait. */
+static int give_up_unit(struct units *u, unsigned unit, struct err *err)
+{
+    close_fd(&u->fd[unit]);
+    return units_open_one(u, unit, err);
+}
+
+static int give_up(struct taking *t, struct err *err)
+{
+    int rc = 0;
+    for (uint64_t left = t->granted; left && rc == 0; left &= left - 1)
+        rc = give_up_unit(&t->units, (unsigned)__builtin_ctzll(left), err);
+    t->granted = 0;
+    return rc;
+}
+
+/* ---- the table of all locks ---- */
+
+static int open_table(struct taking *t, struct err *err)
+{
+    uint64_t deadline = clock_deadline_ns(TABLE_LIMIT_MS);
+    int rc;
+    while ((rc = holder_lock(t->units.queue, true)) == -EAGAIN && clock_now_ns() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = TABLE_NAP_NS}, NULL);
+    if (rc < 0)
+        return err_set_errno(err, rc, "%s/launch-queue is locked by somebody for %d s",
+                             t->units.dir.path, TABLE_LIMIT_MS / 1000);
+    units_look(&t->units, &t->table);
+    for (uint64_t left = t->used & t->table.free; left; left &= left - 1)
+        t->table.held[t->table.jobs++] = left & -left;
+    t->table.free &= ~t->used;
+    return 0;
+}
+
+static void line_up(struct taking *t)
+{
+    t->ask.ticket = 1;
+    for (unsigned i = 0; i < t->table.asks; i++)
+        if (t->table.ask[i].ticket >= t->ask.ticket)
+            t->ask.ticket = t->table.ask[i].ticket + 1;
+}
+
+static int join_queue(struct taking *t, struct err *err)
+{
+    struct holder me = t->me;
+    me.ticket = t->ask.ticket;
+    me.wants = t->ask.wants;
+    units_list(&t->units, t->ask.among, me.units);
+    int rc = holder_sign(t->units.queue, &me);
+    if (rc < 0)
+        return err_set(err, rc, "--wait: %d jobs are waiting already", HOLDER_PAGES);
+    t->queued = true;
+    return 0;
+}
+
+/* All of what is granted, or nothing. */
+static int lock_granted(struct taking *t, struct err *err)
+{
+    units_list(&t->units, t->granted, t->me.units);
+    for (uint64_t left = t->granted; left; left &= left - 1) {
+        int rc = lock_unit(&t->units, (unsigned)__builtin_ctzll(left), true, &t->me);
+        if (rc < 0) /* a job that shares was faster, or the file was replaced */
+            return give_up(t, err);
+    }
+    return 0;
+}
+
+/* One look at all locks: takes what it is our turn to take, else we have a place in the line. */
+static int look(struct taking *t, struct err *err)
+{
+    int rc = open_table(t, err);
+    if (rc < 0)
+        return rc;
+    if (!t->queued)
+        line_up(t);
+    t->granted = turn_grant(&t->table, &t->ask);
+    if (t->granted)
+        rc = lock_granted(t, err);
+    if (rc == 0 && !t->granted && !t->queued && t->spec->wait_ms)
+        rc = join_queue(t, err);
+    holder_unlock(t->units.queue);
+    return rc;
+}
+
+/* ---- programs without a lease ---- */
+
+static bool is_gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* The granted GPUs that somebody is on. *ret_fading: one of them has ended, or lives in a container. */
+static uint64_t used_ones(const struct taking *t, bool *ret_fading)
+{
+    uint64_t used = 0;
+    *ret_fading = false;
+    for (unsigned i = 0; i < t->users.n; i++) {
+        const struct gpu_user *user = &t->users.user[i];
+        if (!(t->granted & PICK_BIT(user->gpu)))
+            continue;
+        used |= PICK_BIT(user->gpu);
+        *ret_fading |= is_gone(user->pid);
+    }
+    return used;
+}
+
+static uint64_t ask_nvml(struct taking *t)
+{
+    uint64_t used, deadline = clock_deadline_ns(GONE_LIMIT_MS);
+    bool fading;
+    do {
+        int rc = gpu_users_read(&t->users, t->sysroot, &t->plan->gpus);
+        if (rc == -ETIMEDOUT)
+            log_warn("--gpus: NVML has not told whether other programs use the GPUs");
+        else if (rc < 0)
+            log_debug("lease: NVML can't tell whether other programs use the GPUs");
+        used = used_ones(t, &fading);
+    } while (fading && clock_now_ns() < deadline);
+    return used;
+}
+
+/* Gives back what is granted if programs without a lease are on some of it, and remembers those. */
+static int check_users(struct taking *t, struct err *err)
+{
+    if (t->spec->force || !t->granted)
+        return 0;
+    uint64_t used = ask_nvml(t);
+    if (!used)
+        return 0;
+    for (unsigned i = 0; i < t->users.n; i++) {
+        char text[HOLDINGS_WHO_BYTES];
+        if (!(used & PICK_BIT(t->users.user[i].gpu)))
+            continue;
+        log_info("GPU %u is used by %s, which launch did not start; --force takes it all the same",
+                 t->users.user[i].gpu, holdings_user(&t->users.user[i], text));
+        if (t->spec->wait_ms)
+            lease_wait_watch(&t->wait, t->users.user[i].pid);
+    }
+    t->used |= used;
+    return give_up(t, err);
+}
+
+/* ---- taking ---- */
+
+static int begin(struct taking *t, struct err *err)
+{
+    const struct gpu_set *set = &t->plan->gpu_set;
+    int rc = units_open(&t->units, t->spec->lease_dir, t->sysroot, &t->plan->gpus, set, err);
+    if (rc == 0)
+        rc = units_open_all(&t->units, err);
+    if (rc == 0 && t->spec->wait_ms)
+        rc = lease_wait_start(&t->wait, t->units.dir.path, &t->spec->signals_to_handle,
+                              t->spec->wait_ms, err);
+    if (rc < 0)
+        return rc;
+    t->me = describe(t->spec);
+    t->ask.wants = t->plan->gpus_wanted;
+    near_read(&t->table.near, t->sysroot, &t->plan->gpus);
+    for (unsigned i = 0; i < set->n; i++) {
+        if (t->units.of_set[i] >= 0)
+            t->ask.among |= PICK_BIT(t->units.of_set[i]);
+        else if (t->spec->gpus_mode == GPUS_LIST || t->plan->gpus_wanted == set->n)
+            return err_set(
+                err, -EINVAL,
+                "--gpus: which GPU %s is can't be told; give its index, or the whole name",
+                set->entry[i]);
+    }
+    return 0;
+}
+
+static void tell_place(struct taking *t)
+{
+    unsigned before = turn_before(&t->table, &t->ask);
+    if (t->told == before + 1)
+        return;
+    t->told = before + 1;
+    unsigned free = (unsigned)__builtin_popcountll(t->table.free & t->ask.among);
+    log_info("waiting for %u GPU%s, %u of %d free: number %u in line", t->ask.wants,
+             t->ask.wants == 1 ? "" : "s", free, __builtin_popcountll(t->ask.among), before + 1);
+}
+
+/* EXIT_CODE_OK: the granted ones are ours; else the code to exit with, and then err has a line. */
+static int take(struct taking *t, struct err *err)
+{
+    for (;;) {
+        uint64_t used = t->used;
+        if (look(t, err) < 0 || check_users(t, err) < 0)
+            return EXIT_CODE_OURS;
+        if (t->granted)
+            return EXIT_CODE_OK;
+        if (used != t->used)
+            continue; /* without those */
+        bool process;
+        int event = LEASE_WAIT_OVER;
+        if (t->spec->wait_ms) {
+            tell_place(t);
+            event = lease_wait(&t->wait, &process);
+        }
+        if (event == LEASE_WAIT_OVER) {
+            err_set(err, -EBUSY, "--gpus: %u of the %d GPUs asked for are free, %u are needed%s",
+                    (unsigned)__builtin_popcountll(t->table.free & t->ask.among),
+                    __builtin_popcountll(t->ask.among), t->ask.wants,
+                    t->spec->wait_ms ? "; the time of --wait is over" : " (--wait waits for them)");
+            return EXIT_CODE_BUSY;
+        }
+        if (event > 0) {
+            err_set(err, -EINTR, "--wait: ended while waiting for GPUs; nothing was started");
+            return 128 + event;
+        }
+        if (process)
+            t->used = 0; /* look at all again */
+    }
+}
+
+static void tell_table(struct taking *t)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+    if (!out)
+        return;
+    gpu_users_read(&t->users, t->sysroot, &t->plan->gpus) == 0
+        ? holdings_print(out, &t->units, &t->plan->gpus, &t->users, "launch:   ")
+        : holdings_print(out, &t->units, &t->plan->gpus, NULL, "launch:   ");
+    if (fclose(out) == 0)
+        log_block(text, n);
+    free(text);
+}
+
+/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
+static void die_of(int code)
+{
+    if (code != 128 + SIGINT)
+        return;
+    signals_default(SIGINT);
+    raise(SIGINT);
+}
+
+static void keep_granted(struct lease *lease, struct taking *t, struct plan *plan)
+{
+    uint64_t chosen = 0;
+    for (unsigned i = 0; i < plan->gpu_set.n; i++)
+        if (t->units.of_set[i] >= 0 && (t->granted & PICK_BIT(t->units.of_set[i])))
+            chosen |= PICK_BIT(i);
+    plan_take_gpus(plan, chosen);
+    for (unsigned i = 0; i < t->units.n; i++) {
+        if (!(t->granted & PICK_BIT(i)))
+            continue;
+        int parent = t->units.parent[i];
+        keep(lease, &t->units, i);
+        if (parent >= 0 && t->units.fd[parent] >= 0)
+            keep(lease, &t->units, (unsigned)parent);
+    }
+}
+
+int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *plan,
+               const char *sysroot)
+{
+    struct err err = {0};
+    struct taking *t = calloc(1, sizeof *t);
+    lease->n = 0;
+    if (!t) {
+        log_error("no memory");
+        return EXIT_CODE_OURS;
+    }
+    *t = (struct taking){.spec = spec, .plan = plan, .sysroot = sysroot};
+    uint64_t began = clock_now_ns();
+    int code = begin(t, &err) < 0 ? EXIT_CODE_USAGE : take(t, &err);
+    if (code)
+        log_error("%s", err.text);
+    if (code == EXIT_CODE_BUSY)
+        tell_table(t);
+    if (code == EXIT_CODE_OK) {
+        keep_granted(lease, t, plan);
+        int watch = lease_wait_detach(&t->wait);
+        if (watch >= 0)
+            lease->fd[lease->n++] = watch;
+    }
+    log_debug("lease: %s after %.3f ms", code ? "none" : t->me.units,
+              (double)(clock_now_ns() - began) / NS_PER_MS);
+    lease_wait_stop(&t->wait);
+    units_close(&t->units);
+    free(t);
+    die_of(code);
+    return code;
+}
+
+/* ---- sharing ---- */
+
+static void warn_of_lease(const struct units *u, unsigned unit, const char *entry)
+{
+    struct holder who = {0};
+    char text[HOLDINGS_WHO_BYTES] = "another job";
+    unsigned page = 0;
+    const char *outer = getenv(ENV_RUN_ID);
+    if (holder_next(u->fd[unit], &page, &who)) {
+        if (outer && strcmp(outer, who.run) == 0)
+            return; /* we are a part of it */
+        holdings_who(&who, text);
+    }
+    log_warn("GPU %s is leased by %s; --gpus takes GPUs that nobody else has", entry, text);
+}
+
+void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
+                 const char *sysroot)
+{
+    const struct gpu_set *set = &plan->gpu_set;
+    struct units u;
+    struct err err;
+    struct holder me = describe(spec);
+    bool warned = false;
+    uint64_t began = clock_now_ns();
+    unsigned n = plan->world_size < set->n ? plan->world_size : set->n;
+    lease->n = 0;
+    int rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, set, &err);
+    for (unsigned i = 0; rc == 0 && i < n; i++) {
+        if (u.of_set[i] < 0)
+            continue;
+        unsigned unit = (unsigned)u.of_set[i];
+        u.parent[unit] = -1; /* whoever wants the whole GPU has to ask NVML anyway */
+        rc = units_open_one(&u, unit, &err);
+        if (rc < 0)
+            break;
+        rc = lock_unit(&u, unit, false, &me);
+        if (rc == -EAGAIN && !warned) {
+            warn_of_lease(&u, unit, set->entry[i]);
+            warned = true;
+        }
+        if (rc == 0)
+            keep(lease, &u, unit);
+        err_set_errno(&err, rc, "%s", u.name[unit]);
+        rc = 0;
+    }
+    if (rc < 0)
+        log_debug("no hold on the GPUs: %s", err.text);
+    units_close(&u);
+    log_debug("lease: %u shared after %.3f ms", lease->n,
+              (double)(clock_now_ns() - began) / NS_PER_MS);
+}
+
+void lease_close(struct lease *lease)
+{
+    for (unsigned i = 0; i < lease->n; i++)
+        close_fd(&lease->fd[i]);
+    lease->n = 0;
+}

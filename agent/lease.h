@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A job's hold on its GPUs: kernel locks that end with the last of its processes, however that comes. Alone with --gpus, on
+ * all of them or none; shared without, so that others keep away. The guard and the agent have the descriptors, and no
+ * worker: when both are gone, so are the workers. Whose turn it is: turn.h. */
+#ifndef LAUNCH_AGENT_LEASE_H
+#define LAUNCH_AGENT_LEASE_H
+
+#include "plan.h"
+
+struct lease {
+    unsigned n;
+    int fd[2 * GPU_MAX + 1]; /* owned: of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave */
+};
+
+/* Takes plan->gpus_wanted of plan->gpu_set, and narrows the set to them. Waits for them with spec->wait_ms; a signal that
+ * would end the job ends the wait. What there is to say is logged. Returns an exit code for the launcher: EXIT_CODE_OK;
+ * EXIT_CODE_BUSY with a table of who has what; EXIT_CODE_USAGE: no directory of locks that will do; 128+n: signal n.
+ * Call it, and lease_share(), before there is a second thread, or a worker. */
+MUST_CHECK int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *plan,
+                          const char *sysroot);
+
+/* Puts a shared hold on the GPUs that the workers will use. A GPU that a job has for itself is warned of once; no other
+ * reason for doing without is told. Costs a few system calls a GPU. */
+void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
+                 const char *sysroot);
+
+/* Takes a zeroed one too. */
+void lease_close(struct lease *lease);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What NVML knows of a server's GPUs at one moment: links, P2P, modes, users. It is asked in a helper process (nvml_lib.h)
+ * that writes into memory shared with us, so that a driver that hangs or crashes costs facts and nothing else. */
+#ifndef LAUNCH_AGENT_NVML_FACTS_H
+#define LAUNCH_AGENT_NVML_FACTS_H
+
+#include "gpu.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define NVML_LINKS_MAX 18
+#define NVML_CPU_WORDS 64 /* 4096 CPUs */
+#define NVML_NODE_WORDS 16
+#define NVML_USERS_MAX 16
+
+/* The letters of --p2p, in the order of NVML's numbers. */
+enum nvml_p2p { P2P_READ, P2P_WRITE, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_KINDS_N };
+
+/* A fact that NVML does not tell is -1. */
+struct nvml_gpu {
+    char error[96]; /* why NVML knows nothing of this GPU; empty: it does */
+    char name[96];
+    int cc_major, cc_minor, numa_id, mig, ecc, compute_mode, persistence;
+    int fabric, fabric_status,
+        fabric_health; /* 0 no fabric, 1 not started, 2 in progress, 3 completed */
+    int gen, width, most_gen, most_width;
+    uint64_t memory_bytes;
+    unsigned long cpus[NVML_CPU_WORDS], nodes[NVML_NODE_WORDS]; /* affinity; all zero: not told */
+    /* NVLink: links that are up; of those, how many lead to each GPU; or all of them to switches. */
+    int links, link_version, link_mbps;
+    bool switched;
+    uint8_t links_to[GPU_MAX];
+    int8_t level[GPU_MAX];            /* nvmlDeviceGetTopologyCommonAncestor */
+    int8_t p2p[P2P_KINDS_N][GPU_MAX]; /* nvmlDeviceGetP2PStatus */
+    unsigned users_n;                 /* may be more than fit */
+    struct nvml_user {
+        pid_t pid;
+        uint64_t bytes;
+        char name[16]; /* of the program; not NVML's, filled in by topology.c */
+    } user[NVML_USERS_MAX];
+};
+
+struct nvml_facts {
+    bool usable;
+    char why[128]; /* not usable: why */
+    unsigned n;
+    struct nvml_gpu gpu[GPU_MAX]; /* in the order of the list that was given */
+};
+
+struct nvml_ask;
+
+/* Starts the helper; the caller may do other work meanwhile. `gpus` must outlive the question. NULL: no memory, no
+ * process to be had. */
+struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus);
+
+/* Waits for it, for limit_ms at most, and ends it: no process is left. Returns what it found (the caller frees it with
+ * free()); facts that did not come in time are missing, and `why` says so. NULL: no memory. */
+struct nvml_facts *nvml_ask_finish(struct nvml_ask *ask, unsigned limit_ms);
+
+#endif

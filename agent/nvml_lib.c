@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* See nvml_lib.h. */
+#include "nvml_lib.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+bool nvml_lib_open(struct nvml_lib *lib)
+{
+    *lib = (struct nvml_lib){.handle = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL)};
+    if (!lib->handle)
+        return false;
+    *(void **)&lib->init = dlsym(lib->handle, "nvmlInit_v2");
+    *(void **)&lib->by_pci = dlsym(lib->handle, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void **)&lib->error = dlsym(lib->handle, "nvmlErrorString");
+    *(void **)&lib->processes = dlsym(lib->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
+    if (!lib->processes) /* the same call under its name of driver 450 */
+        *(void **)&lib->processes = dlsym(lib->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
+    return lib->init && lib->by_pci && lib->error && lib->processes;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The airlock of NVML: the library, loaded at run time, and what of its stable ABI we use. NVML takes 12 ms to begin, may
+ * hang in the driver, and may crash: only helper processes call it (nvml.c, nvml_facts.c). */
+#ifndef LAUNCH_AGENT_NVML_LIB_H
+#define LAUNCH_AGENT_NVML_LIB_H
+
+#include <stdbool.h>
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+#define NVML_SUCCESS 0
+
+typedef struct nvml_device_st *nvml_device;
+
+struct nvml_process {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu_instance, compute_instance;
+};
+
+struct nvml_lib {
+    void *handle; /* of dlopen; kept for good */
+    int (*init)(void);
+    int (*by_pci)(const char *pci, nvml_device *device);
+    int (*processes)(nvml_device device, unsigned *n, struct nvml_process *list);
+    const char *(*error)(int result);
+};
+
+/* False: there is no library of that name, or one without these four. */
+bool nvml_lib_open(struct nvml_lib *lib);
+
+#endif
