@@ -50,13 +50,21 @@ void reserve_fill(struct reserve *r)
     }
 }
 
+static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank)
+{
+    const struct environ_job *job = &r->config->job;
+    bool own_words = r->config->program->lists != NULL; /* every rank has arguments of its own */
+    return rank_alive(standby) && !standby->stopped_by_us &&
+           environ_fits(job, standby->index, rank) &&
+           (!own_words || environ_rank_of(job, standby->index) == rank);
+}
+
 bool reserve_use(struct reserve *r, uint32_t rank)
 {
     for (uint32_t i = 0; i < r->group->spares_n; i++) {
         struct err err;
         const struct rank *standby = &r->group->spares[i];
-        if (!rank_alive(standby) || standby->stopped_by_us ||
-            !environ_fits(&r->config->job, standby->seat, rank))
+        if (!fits(r, standby, rank))
             continue;
         if (attempt_use_spare(r->attempt, r->config, i, r->pipes[i], rank, &err) == 0)
             return true;
