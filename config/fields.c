@@ -266,7 +266,7 @@ const struct field FIELDS[] = {
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = BACKEND_WORDS,
      .help = "Workers meet in shared memory."},
     {.name = "rdzv-endpoint", .pet = "PET_RDZV_ENDPOINT", .arg = "HOST:PORT",
-     .group = GROUP_TORCHRUN, .parse = torchrun_parse_anything,
+     .group = GROUP_TORCHRUN, .parse = torchrun_parse_endpoint,
      .help = "See --master-addr and --master-port."},
     {.name = "monitor-interval", .pet = "PET_MONITOR_INTERVAL", .arg = "TIME",
      .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = PARSE_TIME_MAX_MS,

@@ -24,7 +24,7 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
-    {"gpus", "[--json]", "Who has which GPU of this server.", cmd_gpus},
+    {"gpus", "[--json] [--lease-dir=DIR]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -35,4 +35,17 @@ const struct command *command_find(const char *name)
             return command;
     }
     return NULL;
+}
+
+const char *command_title(const struct command *command, char buf[COMMAND_TITLE_BYTES])
+{
+    snprintf(buf, COMMAND_TITLE_BYTES, "launch %s%s%s", command->name, *command->args ? " " : "",
+             command->args);
+    return buf;
+}
+
+void command_help(FILE *out, const struct command *command)
+{
+    char title[COMMAND_TITLE_BYTES];
+    fprintf(out, "usage: %s\n\n%s\n", command_title(command, title), command->summary);
 }

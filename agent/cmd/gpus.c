@@ -6,6 +6,7 @@
 #include "../../proto/status.h"
 #include "../holdings.h"
 #include "../log.h"
+#include "commands.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #define LEASE_DIR "--lease-dir="
 
 struct request {
-    bool json;
+    bool json, help;
     const char *dir;
 };
 
@@ -26,6 +27,8 @@ static int parse(struct request *r, int argc, char **argv)
         char shown[FIELD_QUOTE_BYTES];
         if (strcmp(argv[i], "--json") == 0) {
             r->json = true;
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            r->help = true;
         } else if (strncmp(argv[i], LEASE_DIR, strlen(LEASE_DIR)) == 0) {
             r->dir = argv[i] + strlen(LEASE_DIR);
         } else {
@@ -69,6 +72,10 @@ int cmd_gpus(int argc, char **argv)
     int exit_code = parse(&request, argc, argv);
     if (exit_code)
         return exit_code;
+    if (request.help) {
+        command_help(stdout, command_find(argv[0]));
+        return EXIT_CODE_OK;
+    }
     if (show(&request, &units, &err) < 0) {
         log_error("gpus: %s", err.text);
         exit_code = EXIT_CODE_USAGE;

@@ -169,6 +169,20 @@ TEST(every_name_with_a_letter_missing_is_found_again)
     }
 }
 
+TEST(every_name_with_two_letters_swapped_is_found_again)
+{
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        const char *name = FIELDS[i].name;
+        for (size_t at = 0; at + 1 < strlen(name) && strlen(name) > 2; at++) {
+            char word[64];
+            snprintf(word, sizeof word, "%s", name);
+            word[at] = name[at + 1];
+            word[at + 1] = name[at];
+            CHECK_STR(nearest(word), name);
+        }
+    }
+}
+
 TEST(a_worker_count_is_a_whole_decimal_number_or_a_word)
 {
     static const char *const BAD[] = {"",
@@ -376,7 +390,8 @@ TEST(switches_and_words_are_matched_whole)
     refused("nnodes", "1:1:1");
     taken("nnodes", "1:1");
     taken("rdzv-endpoint", "");
-    taken("rdzv-endpoint", "localhost:0\x01");
+    taken("rdzv-endpoint", "localhost:0");
+    taken("local-addr", "local\x01host");
 }
 
 TEST(names_may_hold_only_what_is_safe_where_they_end_up)
