@@ -86,7 +86,7 @@ TESTS := $(call objs,tests/harness.c $(wildcard $(addprefix tests/,$(addsuffix /
 TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKER) $(PROTO))
 E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
 ifneq ($(wildcard tests/fake/nccl.c),)
-FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1)
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
 endif
 # What tests/bench/run.py measures with.
@@ -196,6 +196,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c) $(FAKE)/libcudart.so.13
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c)
+$(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)

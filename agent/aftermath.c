@@ -206,6 +206,21 @@ void aftermath_note_restart(struct aftermath *a)
         log_warn("no memory to count this restart");
 }
 
+/* The same failure again is that of a rank which has just been replaced. */
+bool aftermath_heal(struct aftermath *a, const struct failure *f, const struct board *board,
+                    bool started, bool retried)
+{
+    read_progress(a, f, board, a->world_size);
+    a->started = started;
+    if (!retried || a->step > a->best_step)
+        a->last = (struct failure){0};
+    if (!aftermath_decide(a, f, false))
+        return false;
+    aftermath_note_restart(a);
+    a->last = *f;
+    return true;
+}
+
 /* ---- what is told ---- */
 
 /* The worker's error file, on the heap; NULL with *ret_n 0: there is none. */

@@ -56,6 +56,12 @@ void aftermath_settle(struct aftermath *a, struct failure *failure, const struct
 /* Fills a->verdict. stopping: the job was asked to end. Returns whether there is another attempt. */
 bool aftermath_decide(struct aftermath *a, const struct failure *failure, bool stopping);
 
+/* A rank was lost and may be replaced: as aftermath_decide(), and, if it is, counts that as a restart and forgets the
+ * failure, as the next one is another's. started: the rank had met the others; retried: it had been replaced before, and
+ * the job has got no further since. */
+bool aftermath_heal(struct aftermath *a, const struct failure *failure, const struct board *board,
+                    bool started, bool retried);
+
 /* The restart that was decided is made. */
 void aftermath_note_restart(struct aftermath *a);
 

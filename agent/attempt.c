@@ -19,6 +19,7 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
     const struct job_spec *spec = job->spec;
     struct board_config board = {
         .world_size = job->world_size,
+        .spares = c->spares_n,
         .generation = job->generation,
         .rendezvous_timeout_ms = (uint32_t)spec->rendezvous_timeout_ms,
         .spin_ns = job->cpus >= job->world_size ? SPIN_NS : 0,
@@ -31,6 +32,7 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
     int rc = host_board_open(&a->board, c->loop, &board, c->on_stage, c->user, err);
     if (rc < 0)
         return rc;
+    a->board.on_bell = c->on_bell;
     for (uint32_t rank = 0; rank < job->world_size; rank++)
         board_slot(&a->board.board, rank)->device = environ_device(job, rank);
     c->job.board_fd = a->board.board.fd;
@@ -38,18 +40,24 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
     return 0;
 }
 
-/* The read end goes to the relay at once; the write end is the worker's. */
-static int open_pipe(const struct attempt_config *c, uint32_t rank, enum relay_stream_kind kind,
-                     int *ret_write, struct err *err)
+static int make_pipe(int *ret_read, int *ret_write, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(err, -errno, "pipe");
-    int rc = relay_add(c->relay, rank, kind, ends[0], logs_route(c->logs, rank, kind), err);
-    if (rc < 0)
-        close_fd(&ends[1]);
-    else
-        *ret_write = ends[1];
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return 0;
+}
+
+/* The read end goes to the relay at once; the write end is the worker's. */
+static int open_pipe(const struct attempt_config *c, uint32_t rank, enum relay_stream_kind kind,
+                     int *ret_write, struct err *err)
+{
+    int read_end = -1;
+    int rc = make_pipe(&read_end, ret_write, err);
+    if (rc == 0)
+        rc = relay_add(c->relay, rank, kind, read_end, logs_route(c->logs, rank, kind), err);
     return rc;
 }
 
@@ -69,8 +77,30 @@ static bool gets_stdin(const struct attempt_config *c, uint32_t rank)
     }
 }
 
-static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, int null_fd,
-                      struct err *err)
+/* Of a rank, or of a standby behind them. out, errors: -1: ours. */
+static int start_process(struct attempt *a, struct attempt_config *c, struct rank *rank, int out,
+                         int errors, struct err *err)
+{
+    bool is_rank = rank->index < c->job.world_size;
+    uint32_t like = environ_rank_of(&c->job, rank->index);
+    c->job.error_file = is_rank ? logs_error_file(c->logs, rank->index) : NULL;
+    struct spawn_request request = {
+        .file = c->program->file,
+        .argv = program_argv(c->program, like),
+        .envp = environ_of(c->environ, &c->job, rank->index),
+        .stdio = {is_rank && gets_stdin(c, rank->index) ? -1 : a->null_fd, out, errors},
+        .keep_fd = {c->job.board_fd, c->job.bell_fd},
+        .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
+        .place = placement_spawn(c->job.placement, like),
+        .cgroup_fd = c->cgroup_fd,
+        .inherited = c->inherited,
+    };
+    int rc = rank_start(rank, c->loop, a->group, &request, err);
+    rank->generation = c->job.generation;
+    return rc;
+}
+
+int attempt_start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, struct err *err)
 {
     AUTO_FD out = -1;
     AUTO_FD errors = -1;
@@ -80,21 +110,43 @@ static int start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank
         if (rc == 0)
             rc = open_pipe(c, rank, RELAY_STDERR, &errors, err);
     }
+    return rc < 0 ? rc : start_process(a, c, &c->ranks[rank], out, errors, err);
+}
+
+int attempt_start_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
+                        int ret_pipes[RELAY_KINDS_N], struct err *err)
+{
+    AUTO_FD out = -1;
+    AUTO_FD errors = -1;
+    int rc = 0;
+    ret_pipes[RELAY_STDOUT] = ret_pipes[RELAY_STDERR] = -1;
+    if (c->relay) {
+        rc = make_pipe(&ret_pipes[RELAY_STDOUT], &out, err);
+        if (rc == 0)
+            rc = make_pipe(&ret_pipes[RELAY_STDERR], &errors, err);
+    }
+    host_board_vacate(&a->board, i);
+    if (rc == 0)
+        rc = start_process(a, c, &c->spares[i], out, errors, err);
+    if (rc < 0) {
+        close_fd(&ret_pipes[RELAY_STDOUT]);
+        close_fd(&ret_pipes[RELAY_STDERR]);
+    }
+    return rc;
+}
+
+int attempt_use_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
+                      int pipes[RELAY_KINDS_N], uint32_t rank, struct err *err)
+{
+    int rc = 0;
+    for (enum relay_stream_kind kind = 0; rc == 0 && c->relay && kind < RELAY_KINDS_N; kind++)
+        rc = relay_add(c->relay, rank, kind, take_fd(&pipes[kind]), logs_route(c->logs, rank, kind),
+                       err);
     if (rc < 0)
         return rc;
-    c->job.error_file = logs_error_file(c->logs, rank);
-    struct spawn_request request = {
-        .file = c->program->file,
-        .argv = program_argv(c->program, rank),
-        .envp = environ_of(c->environ, &c->job, rank),
-        .stdio = {gets_stdin(c, rank) ? -1 : null_fd, out, errors},
-        .keep_fd = {c->job.board_fd, c->job.bell_fd},
-        .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
-        .place = placement_spawn(c->job.placement, rank),
-        .cgroup_fd = c->cgroup_fd,
-        .inherited = c->inherited,
-    };
-    return rank_start(&c->ranks[rank], c->loop, a->group, &request, err);
+    rank_move(&c->ranks[rank], &c->spares[i]);
+    host_board_assign(&a->board, i, rank);
+    return 0;
 }
 
 /* Seccomp filters of containers refuse such calls; the job runs nevertheless. Told once. */
@@ -113,10 +165,10 @@ static void tell_refusal(struct attempt *a, const struct environ_job *job)
 
 int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
 {
-    *a = (struct attempt){.port_fd = -1, .ras_fd = -1};
+    *a = (struct attempt){.port_fd = -1, .ras_fd = -1, .null_fd = -1};
     const struct job_spec *spec = c->job.spec;
-    AUTO_FD null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null_fd < 0)
+    a->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (a->null_fd < 0)
         return err_set_errno(err, -errno, "/dev/null");
     logs_begin(c->logs, c->job.restart_count);
     int rc = port_reserve(spec->master_addr, spec->master_port, &a->port_fd, &a->port, err);
@@ -127,9 +179,9 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
         rc = open_board(a, c, err);
     }
     if (rc == 0)
-        rc = spawn_group_create(&a->group, c->job.world_size, err);
+        rc = spawn_group_create(&a->group, c->job.world_size + c->spares_n, err);
     for (uint32_t rank = 0; rc == 0 && rank < c->job.world_size; rank++) {
-        rc = start_rank(a, c, rank, null_fd, err);
+        rc = attempt_start_rank(a, c, rank, err);
         if (rc < 0)
             err_wrap(err, rc, "rank %u can't be started", rank);
     }
@@ -159,5 +211,6 @@ void attempt_finish(struct attempt *a)
     spawn_group_destroy(a->group);
     a->group = NULL;
     close_fd(&a->port_fd);
+    close_fd(&a->null_fd);
     close_fd(&a->ras_fd);
 }

@@ -19,7 +19,8 @@ struct attempt {
     struct spawn_group *group;     /* owned */
     int port_fd;                   /* owned: keeps MASTER_PORT ours */
     uint16_t port;
-    int ras_fd; /* owned: of NCCL's RAS, likewise; -1: no GPU */
+    int null_fd; /* owned: /dev/null */
+    int ras_fd;  /* owned: of NCCL's RAS, likewise; -1: no GPU */
 };
 
 struct attempt_config {
@@ -29,16 +30,31 @@ struct attempt_config {
     struct environ *environ;
     struct environ_job job; /* port, board_fd, bell_fd, error_file are filled in */
     struct rank *ranks;     /* world_size of them, without processes */
-    struct relay *relay;    /* NULL: workers inherit our stdout and stderr */
+    struct rank *spares;    /* spares_n of them */
+    uint32_t spares_n;
+    struct relay *relay; /* NULL: workers inherit our stdout and stderr */
     struct logs *logs;
     int cgroup_fd; /* the workers' cgroup; 0 or -1: ours */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
+    void (*on_bell)(void *user); /* as in host_board.h */
     void *user;
 };
 
 /* Starts all workers; they run when it returns 0. On failure the text names the rank, and workers that had been started
  * end at their gate without having run anything; they are still to be reaped. */
 MUST_CHECK int attempt_start(struct attempt *a, struct attempt_config *config, struct err *err);
+
+/* Starts another process for a rank that has none. A failure costs nothing but that. */
+MUST_CHECK int attempt_start_rank(struct attempt *a, struct attempt_config *config, uint32_t rank,
+                                  struct err *err);
+
+/* Starts standby i. ret_pipes: read ends of its stdout and stderr, the caller's; -1 without a relay. */
+MUST_CHECK int attempt_start_spare(struct attempt *a, struct attempt_config *config, uint32_t i,
+                                   int ret_pipes[RELAY_KINDS_N], struct err *err);
+
+/* Makes standby i the process of a rank that has none; takes its pipes. */
+MUST_CHECK int attempt_use_spare(struct attempt *a, struct attempt_config *config, uint32_t i,
+                                 int pipes[RELAY_KINDS_N], uint32_t rank, struct err *err);
 
 /* A rank has joined: on_lost(user, rank) will be called when the lock of its slot is freed by a death (deathwatch.h).
  * Without memory or descriptors there is no early news. */

@@ -211,7 +211,9 @@ void deathwatch_add(struct deathwatch *w, uint32_t rank)
     if (!w->many && rank >= SINGLES_MAX)
         return;
     uint32_t before = atomic_exchange(&w->state[rank], LOCK_HELD);
-    if (!w->many && s->running && before != LOCK_HELD)
+    if (before == LOCK_HELD && s->running)
+        return; /* its process stays the same in a new generation */
+    if (!w->many && s->running)
         join_thread(s); /* it has told what it had to tell and is on its way out */
     if (!s->running) {
         start_thread(s);

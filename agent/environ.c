@@ -126,6 +126,19 @@ static bool sees_own_gpu_only(const struct environ_job *job)
     return job->spec->share_gpus || job->spec->gpu_visibility == GPU_VISIBILITY_RANK;
 }
 
+uint32_t environ_rank_of(const struct environ_job *job, uint32_t seat)
+{
+    return seat < job->world_size ? seat : (seat - job->world_size) % job->world_size;
+}
+
+bool environ_fits(const struct environ_job *job, uint32_t standby, uint32_t rank)
+{
+    uint32_t n = job->gpu_set->n, like = environ_rank_of(job, standby);
+    if (placement_binds(job->placement))
+        return like == rank;
+    return n == 0 || !sees_own_gpu_only(job) || like % n == rank % n;
+}
+
 int environ_device(const struct environ_job *job, uint32_t rank)
 {
     if (job->gpu_set->n == 0)
@@ -183,14 +196,18 @@ static void add_watchdog(struct environ *e, const struct environ_job *job, uint3
 static void add_torchrun(struct environ *e, const struct environ_job *job, uint32_t rank)
 {
     const struct job_spec *spec = job->spec;
-    add(e, ENV_RANK, "%u", rank);
-    add(e, ENV_LOCAL_RANK, "%u", sees_own_gpu_only(job) ? 0 : rank);
+    bool standby = rank >= job->world_size; /* launch_join() sets what is missing */
+    if (!standby) {
+        add(e, ENV_RANK, "%u", rank);
+        add(e, ENV_ROLE_RANK, "%u", rank);
+    }
+    if (!standby || sees_own_gpu_only(job))
+        add(e, ENV_LOCAL_RANK, "%u", sees_own_gpu_only(job) ? 0 : rank);
     add(e, ENV_WORLD_SIZE, "%u", job->world_size);
     add(e, ENV_LOCAL_WORLD_SIZE, "%u", job->world_size);
     add(e, ENV_GROUP_RANK, "0");
     add(e, ENV_GROUP_WORLD_SIZE, "1");
     add(e, ENV_ROLE_NAME, "%s", spec->role);
-    add(e, ENV_ROLE_RANK, "%u", rank);
     add(e, ENV_ROLE_WORLD_SIZE, "%u", job->world_size);
     add(e, ENV_MASTER_ADDR, "%s", spec->master_addr);
     add(e, ENV_MASTER_PORT, "%u", job->master_port);
@@ -215,17 +232,20 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     add(e, ENV_BELL_FD, "%d", job->bell_fd);
     add(e, ENV_SLOT, "%u", rank);
     add(e, ENV_GENERATION, "%u", job->generation);
-    add_gpus(e, job, rank);
+    if (rank >= job->world_size)
+        add(e, ENV_STANDBY, "1");
+    add_gpus(e, job, environ_rank_of(job, rank));
     if (job->ras_port && !inherited_value(e, ENV_NCCL_RAS))
         add(e, ENV_NCCL_RAS, "127.0.0.1:%u", job->ras_port);
     if (job->spec->share_gpus)
         add_shared_gpu(e, job, rank);
-    if (job->notify)
+    if (job->notify && rank < job->world_size)
         add_watchdog(e, job, rank);
     /* One server: NCCL's bootstrap need not be reachable from the network. */
     add_default(e, ENV_NCCL_IFNAME, "lo");
     if (!inherited_value(e, ENV_OMP)) {
-        unsigned share = placement_threads(job->placement, rank, job->cpus / job->world_size);
+        unsigned share = placement_threads(job->placement, environ_rank_of(job, rank),
+                                           job->cpus / job->world_size);
         add(e, ENV_OMP, "%u", share ? share : 1);
     }
     return e->all;

@@ -46,8 +46,15 @@ struct environ {
 MUST_CHECK int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err);
 void environ_finish(struct environ *e);
 
-/* The NULL-terminated environment of a rank; stays until it is asked for again. */
+/* The NULL-terminated environment of a rank, or, for world_size and more, of a standby, which has none yet; stays until it
+ * is asked for again. */
 char *const *environ_of(struct environ *e, const struct environ_job *job, uint32_t rank);
+
+/* The rank itself; of a standby, the rank whose GPU and CPUs it gets, where ranks have their own. */
+uint32_t environ_rank_of(const struct environ_job *job, uint32_t seat);
+
+/* Whether a standby may become that rank: any, unless it has CPUs, or sees a GPU, that are another rank's. */
+bool environ_fits(const struct environ_job *job, uint32_t standby, uint32_t rank);
 
 /* CUDA/HIP ordinal that a rank shall use: 0 when it sees its own GPU only, else its local rank, even if
  * there are fewer GPUs (the backend then says so); -1: the job has no GPU. */

@@ -8,26 +8,75 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-int group_init(struct group *g, uint32_t n, void (*on_exit)(void *user, struct rank *rank),
+/* A process that was a rank's. */
+struct grave {
+    struct rank rank;
+    struct grave *next;
+};
+
+int group_init(struct group *g, uint32_t n, uint32_t spares,
+               void (*on_exit)(void *user, struct rank *rank), void (*on_buried)(void *user),
                void *user)
 {
-    *g = (struct group){.n = n};
+    *g = (struct group){.n = n, .spares_n = spares, .on_buried = on_buried, .user = user};
     g->ranks = calloc(n, sizeof *g->ranks);
     g->drained = calloc(n, sizeof *g->drained);
-    if (!g->ranks || !g->drained) {
+    g->spares = calloc(spares ? spares : 1, sizeof *g->spares);
+    if (!g->ranks || !g->drained || !g->spares) {
         group_finish(g);
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < n; i++)
         rank_init(&g->ranks[i], i, on_exit, user);
+    for (uint32_t i = 0; i < spares; i++)
+        rank_init(&g->spares[i], n + i, NULL, NULL);
     return 0;
 }
 
 void group_finish(struct group *g)
 {
+    while (g->dying) {
+        struct grave *grave = g->dying;
+        g->dying = grave->next;
+        rank_forget(&grave->rank);
+        free(grave);
+    }
     free(g->ranks);
     free(g->drained);
+    free(g->spares);
     *g = (struct group){0};
+}
+
+static void on_gone(void *user, struct rank *rank)
+{
+    struct group *g = user;
+    struct grave **at = &g->dying;
+    while (&(*at)->rank != rank)
+        at = &(*at)->next;
+    struct grave *grave = *at;
+    *at = grave->next;
+    free(grave);
+    g->on_buried(g->user);
+}
+
+int group_bury(struct group *g, struct rank *rank)
+{
+    struct grave *grave = calloc(1, sizeof *grave);
+    if (!grave)
+        return -ENOMEM;
+    rank_signal(rank, SIGKILL);
+    rank_init(&grave->rank, rank->index, on_gone, g);
+    rank_move(&grave->rank, rank);
+    grave->next = g->dying;
+    g->dying = grave;
+    return 0;
+}
+
+void group_revive(struct group *g, uint32_t rank, bool has_pipes)
+{
+    if (g->drained[rank] && !rank_alive(&g->ranks[rank]))
+        g->unfinished++;
+    g->drained[rank] = !has_pipes;
 }
 
 void group_begin(struct group *g, bool has_pipes)
@@ -76,6 +125,14 @@ uint32_t group_alive(const struct group *g)
     return alive;
 }
 
+uint32_t group_running(const struct group *g)
+{
+    uint32_t running = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        running += rank_alive(&g->ranks[i]) && !g->ranks[i].suspected;
+    return running;
+}
+
 static struct rank *find(struct group *g, pid_t pid)
 {
     for (uint32_t i = 0; i < g->n; i++)
@@ -86,7 +143,14 @@ static struct rank *find(struct group *g, pid_t pid)
 
 bool group_owns(void *group, pid_t pid)
 {
-    return find(group, pid) != NULL;
+    struct group *g = group;
+    for (uint32_t i = 0; i < g->spares_n; i++)
+        if (g->spares[i].pid == pid)
+            return true;
+    for (struct grave *grave = g->dying; grave; grave = grave->next)
+        if (grave->rank.pid == pid)
+            return true;
+    return find(g, pid) != NULL;
 }
 
 static void tell_stop(struct rank *rank, const siginfo_t *info)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -18,8 +19,9 @@
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
 {
     const struct board_slot *slot = board_slot(&hb->board, rank);
+    /* In this order: a stage of an old generation is not taken for one of this. */
+    uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_acquire);
     uint32_t stage = atomic_load_explicit(&slot->stage, memory_order_acquire);
-    uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
 }
 
@@ -27,6 +29,11 @@ bool host_board_is_member(const struct host_board *hb, uint32_t rank)
 {
     enum stage stage = host_board_stage(hb, rank);
     return stage == STAGE_JOINED || stage == STAGE_RUNNING || stage == STAGE_COMM_INIT;
+}
+
+bool host_board_can_heal(const struct host_board *hb, uint32_t rank)
+{
+    return atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CAN_HEAL;
 }
 
 bool host_board_catches_stop(const struct host_board *hb, uint32_t rank)
@@ -64,6 +71,8 @@ static void on_bell(void *user)
         return;
     for (uint32_t rank = 0; rank < hb->world_size; rank++)
         host_board_look_at(hb, rank);
+    if (hb->on_bell)
+        hb->on_bell(hb->user);
 }
 
 static int park(int *fd, struct err *err)
@@ -85,15 +94,17 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
 {
     *hb = (struct host_board){.bell = -1,
                               .world_size = config->world_size,
+                              .members = config->world_size,
                               .generation = config->generation,
                               .on_stage = on_stage,
                               .user = user};
     int rc = board_create(&hb->board, config, err);
     if (rc < 0)
         return rc;
-    hb->seen = calloc(config->world_size, 1);
+    hb->seen = calloc(config->world_size, sizeof *hb->seen);
+    hb->dropped = calloc(config->world_size, sizeof *hb->dropped);
     hb->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!hb->seen)
+    if (!hb->seen || !hb->dropped)
         rc = err_set_errno(err, -ENOMEM, "board");
     else if (hb->bell < 0)
         rc = err_set_errno(err, -errno, "board: eventfd");
@@ -108,10 +119,74 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
     return rc;
 }
 
-void host_board_release(struct host_board *hb)
+void host_board_drop(struct host_board *hb, uint32_t place)
 {
+    hb->members--;
+    hb->dropped[place] = true;
+}
+
+/* The generation's number first: whoever still reads the old table sees that it is over. */
+void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms)
+{
+    struct board_head *h = hb->board.head;
+    hb->generation = generation;
+    memset(hb->seen, STAGE_NONE, hb->world_size);
+    if (h->rendezvous_timeout_ms && (timeout_ms == 0 || timeout_ms > h->rendezvous_timeout_ms))
+        h->rendezvous_timeout_ms = (uint32_t)timeout_ms;
+    atomic_store(&h->generation, generation);
+    atomic_store(&h->members, hb->members);
+    for (uint32_t i = 0, rank = 0; i < hb->world_size; i++)
+        atomic_store(&board_slot(&hb->board, i)->rank, hb->dropped[i] ? BOARD_NO_RANK : rank++);
+    board_bump_epoch(&hb->board);
+}
+
+void host_board_vacate(struct host_board *hb, uint32_t spare)
+{
+    atomic_store(&board_slot(&hb->board, hb->world_size + spare)->assigned, 0);
+}
+
+void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place)
+{
+    _Atomic uint32_t *assigned = &board_slot(&hb->board, hb->world_size + spare)->assigned;
+    atomic_store_explicit(assigned, place + 1, memory_order_release);
+    board_wake(assigned);
+}
+
+/* The newest state wins, and of equal ones the lowest rank; ranks are in the order of their places. What the slots say is
+ * as untrusted as ever: the worst a broken rank does is to offer its own state. */
+static bool choose_root(struct host_board *hb)
+{
+    struct board_head *h = hb->board.head;
+    uint64_t newest = 0;
+    uint32_t root = 0, rank = 0, equal = 0;
+    bool elders = false;
+    for (uint32_t i = 0; i < hb->world_size; i++) {
+        const struct board_slot *slot = board_slot(&hb->board, i);
+        if (hb->dropped[i])
+            continue;
+        uint64_t state = atomic_load_explicit(&slot->state, memory_order_acquire);
+        elders |= atomic_load(&slot->born) != hb->generation;
+        if (state > newest) {
+            newest = state;
+            root = rank + 1;
+            equal = 0;
+        }
+        equal += state == newest;
+        rank++;
+    }
+    atomic_store(&h->root, root);
+    atomic_store(&h->root_state, newest);
+    atomic_store(&h->restore, root && equal < hb->members);
+    return root || !elders;
+}
+
+bool host_board_release(struct host_board *hb)
+{
+    if (!choose_root(hb))
+        return false;
     atomic_store_explicit(&hb->board.head->running, hb->generation, memory_order_release);
     board_wake(&hb->board.head->running);
+    return true;
 }
 
 void host_board_stop(struct host_board *hb, uint32_t why)
@@ -158,5 +233,7 @@ void host_board_close(struct host_board *hb)
     board_close(&hb->board);
     close_fd(&hb->bell);
     free(hb->seen);
+    free(hb->dropped);
     hb->seen = NULL;
+    hb->dropped = NULL;
 }

@@ -16,8 +16,11 @@ struct host_board {
     int bell;            /* owned eventfd; workers write it when their stage changes */
     struct watch *watch; /* owned; of the bell */
     uint32_t world_size, generation;
-    uint8_t *seen; /* owned: enum stage last told to on_stage, one per rank */
+    uint32_t members; /* ranks of the generation: world_size less those that were dropped */
+    uint8_t *seen;    /* owned: enum stage last told to on_stage, one per rank */
+    bool *dropped;    /* owned: places without a rank; the board's own word is anybody's */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
+    void (*on_bell)(void *user); /* after each ring; NULL: nobody wants to know */
     void *user;
 };
 
@@ -28,8 +31,20 @@ MUST_CHECK int host_board_open(struct host_board *hb, uv_loop_t *loop,
                                void (*on_stage)(void *user, uint32_t rank, enum stage stage),
                                void *user, struct err *err);
 
-/* Tells the waiting ranks that all have joined. */
-void host_board_release(struct host_board *hb);
+/* Opens the next generation: ends all waits of the present one, and nobody has joined. timeout_ms: ranks that join later
+ * wait no shorter than this for the others (0: for ever). */
+void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms);
+
+/* From the next generation on the place has no rank, and those behind it move up. */
+void host_board_drop(struct host_board *hb, uint32_t place);
+
+/* Before a standby is started in a spare slot, and when it gets its place. */
+void host_board_vacate(struct host_board *hb, uint32_t spare);
+void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place);
+
+/* All ranks of the generation have joined: chooses whose state they take and lets them go. False: none has any, though some
+ * were there before this generation: the state is lost, and they go on waiting. */
+bool host_board_release(struct host_board *hb);
 
 /* Asks the workers to end (launch_check() says LAUNCH_STOP) and wakes those that wait. why: a signal number or any
  * number but 0. */
@@ -42,6 +57,9 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 
 /* It has joined and not left (nor reported an error). */
 bool host_board_is_member(const struct host_board *hb, uint32_t rank);
+
+/* It called launch_meet(). */
+bool host_board_can_heal(const struct host_board *hb, uint32_t rank);
 
 /* It is a member that wants to hear of a requested end from launch_check() only. */
 bool host_board_catches_stop(const struct host_board *hb, uint32_t rank);

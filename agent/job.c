@@ -35,13 +35,15 @@ static void enter_done(struct job *job);
 
 static void enter_run(struct job *job)
 {
+    heal_done(job);
     vigil_start(&job->vigil); /* what else happens next comes from the workers */
 }
 
 static void (*const enter[JOB_STATES_N])(struct job *job) = {
-    [JOB_LAUNCH] = enter_launch, [JOB_RUN] = enter_run,         [JOB_RENDEZVOUS] = enter_rendezvous,
-    [JOB_STOP] = enter_stop,     [JOB_KILL] = enter_kill,       [JOB_SWEEP] = enter_sweep,
-    [JOB_PURGE] = enter_purge,   [JOB_RESTART] = enter_restart, [JOB_DONE] = enter_done,
+    [JOB_LAUNCH] = enter_launch, [JOB_RUN] = enter_run,     [JOB_RENDEZVOUS] = enter_rendezvous,
+    [JOB_HEAL] = heal_enter,     [JOB_STOP] = enter_stop,   [JOB_KILL] = enter_kill,
+    [JOB_SWEEP] = enter_sweep,   [JOB_PURGE] = enter_purge, [JOB_RESTART] = enter_restart,
+    [JOB_DONE] = enter_done,
 };
 
 /* The only place that changes the state. */
@@ -58,8 +60,12 @@ static void job_step(struct job *job, enum job_event event)
               lifecycle_state_name(next), lifecycle_event_name(event),
               (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
-    if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH)
+    if (next == JOB_HEAL) {
+        vigil_pause(&job->vigil);
+    } else if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH) {
         vigil_stop(&job->vigil);
+        reserve_dismiss(&job->reserve);
+    }
     job->state = (enum job_state)next;
     job->state_since_ns = now;
     enter[next](job);
@@ -105,8 +111,10 @@ static void enter_launch(struct job *job)
     job->stop_since_ns = 0;
     job->killed = job->restart_asked = false;
     group_begin(&job->group, job->relay != NULL);
+    heal_begin(&job->heal, job->world_size);
+    job->generation++;
     oom_rebase(&job->oom, c->sysroot, c->cgroup);
-    struct attempt_config config = {
+    job->start = (struct attempt_config){
         .loop = &job->loop,
         .program = c->program,
         .inherited = c->inherited,
@@ -116,21 +124,24 @@ static void enter_launch(struct job *job)
                 .gpu_set = &c->plan->gpu_set,
                 .run_id = c->spec->run_id,
                 .world_size = job->world_size,
-                .generation = job->restarts + 1,
+                .generation = job->generation,
                 .restart_count = job->restarts,
                 .notify = vigil_notify(&job->vigil),
                 .cpus = c->plan->cpus,
                 .placement = c->placement},
         .ranks = job->group.ranks,
+        .spares = job->group.spares,
+        .spares_n = job->group.spares_n,
         .relay = job->relay,
         .logs = c->logs,
         .cgroup_fd = c->cgroup->fd,
         .on_stage = news_on_stage,
+        .on_bell = job->group.spares_n ? news_on_bell : NULL,
         .user = job,
     };
     struct err err;
     if (vigil_prepare(&job->vigil, job->relay, &err) == 0 &&
-        attempt_start(&job->attempt, &config, &err) == 0) {
+        attempt_start(&job->attempt, &job->start, &err) == 0) {
         job_post(job, EVENT_SPAWNED);
         return;
     }
@@ -168,7 +179,7 @@ static void enter_stop(struct job *job)
     bool asked = job->stop_signal || job->restart_asked;
     if (!job->failure.happened && !asked)
         note_rendezvous_timeout(job);
-    job->after.stopped = group_alive(&job->group);
+    job->after.stopped = group_running(&job->group);
     job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
@@ -202,8 +213,7 @@ static void enter_kill(struct job *job)
 static void enter_sweep(struct job *job)
 {
     aftermath_settle(&job->after, &job->failure, &job->group, &job->attempt.board.board,
-                     job->joined);
-    attempt_finish(&job->attempt);
+                     job->heal.consented ? job->world_size : job->joined);
     if (leftovers_reap(&job->group)) {
         job_decide(job);
         return;
@@ -215,7 +225,7 @@ static void enter_sweep(struct job *job)
         uint64_t past_ms = (clock_now_ns() - job->stop_since_ns) / NS_PER_MS;
         grace_ms = job->killed || past_ms >= limit_ms ? 0 : limit_ms - past_ms;
     } else {
-        leftovers_ask(!job->failure.happened && !job->stop_signal);
+        leftovers_ask(&job->group, !job->failure.happened && !job->stop_signal);
     }
     set_deadline(job, grace_ms);
     news_look_after_leftovers(job);
@@ -254,6 +264,7 @@ static void report(struct job *job, bool again)
 /* Nothing of the attempt is left: another one, or the end. */
 void job_decide(struct job *job)
 {
+    attempt_finish(&job->attempt); /* a standby may have been the last to go */
     bool again = job->restart_asked && !job->stop_signal;
     if (!again && job->failure.happened)
         again = aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
@@ -296,7 +307,7 @@ static void enter_done(struct job *job)
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
-    job->attempt.port_fd = job->attempt.ras_fd = -1;
+    job->attempt.port_fd = job->attempt.ras_fd = job->attempt.null_fd = -1;
     job->state_since_ns = job->since_ns = clock_now_ns();
     cgroup_create(config->cgroup);
     oom_open(&job->oom, config->sysroot, config->cgroup);
@@ -310,12 +321,20 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     if (config->spec->timeout_ms)
         uv_timer_start(&job->limit, news_on_limit, config->spec->timeout_ms, 0);
     aftermath_init(&job->after, config->spec, job->world_size);
-    rc = group_init(&job->group, job->world_size, news_on_rank_exit, job);
+    rc = group_init(&job->group, job->world_size, spec_standbys(config->spec), news_on_rank_exit,
+                    news_on_buried, job);
+    if (rc == 0)
+        rc = heal_init(&job->heal, job->world_size);
+    if (rc == 0)
+        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, news_on_buried,
+                          job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
                     &job->attempt.board, news_on_hang, job, err);
-    return rc < 0 ? rc : environ_init(&job->environ, job->world_size, environ, err);
+    return rc < 0
+               ? rc
+               : environ_init(&job->environ, job->world_size + job->group.spares_n, environ, err);
 }
 
 static size_t read_error(void *user, uint32_t rank, char *bytes, size_t size)
@@ -366,6 +385,8 @@ static void job_finish(struct job *job)
     attempt_finish(&job->attempt);
     aftermath_finish(&job->after);
     environ_finish(&job->environ);
+    reserve_finish(&job->reserve);
+    heal_finish(&job->heal);
     group_finish(&job->group);
     oom_close(&job->oom);
     cgroup_remove(job->config->cgroup);
@@ -390,8 +411,8 @@ int job_run(const struct job_config *config, int guard_pidfd)
     struct err err;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ignore(SIGPIPE);
-    int rc = spawn_reserve_descriptors(config->plan->world_size, logs_files_per_rank(config->logs),
-                                       &err);
+    uint32_t processes = config->plan->world_size + spec_standbys(config->spec);
+    int rc = spawn_reserve_descriptors(processes, logs_files_per_rank(config->logs), &err);
     if (rc == 0)
         rc = job_init(&job, config, &err);
     if (rc == 0)

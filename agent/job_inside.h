@@ -6,8 +6,10 @@
 
 #include "aftermath.h"
 #include "gpu_wait.h"
+#include "heal.h"
 #include "job.h"
 #include "oom.h"
+#include "reserve.h"
 #include "vigil.h"
 
 /* a hung disk neither */
@@ -28,10 +30,14 @@ struct job {
 
     uint32_t world_size;
     struct group group;
-    uint32_t joined; /* in this attempt */
+    uint32_t joined; /* in this generation */
+    uint32_t generation;
     struct environ environ;
     struct relay *relay; /* owned; NULL: one worker, which inherits our streams */
     struct attempt attempt;
+    struct attempt_config start; /* how its processes are started */
+    struct heal heal;
+    struct reserve reserve;
     struct vigil vigil; /* for --hang-timeout */
     struct oom oom;
 

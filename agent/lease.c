@@ -356,8 +356,12 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
         log_error("%s", err.text);
     if (code == EXIT_CODE_BUSY)
         tell_table(t);
-    if (code == EXIT_CODE_OK)
+    if (code == EXIT_CODE_OK) {
         keep_granted(lease, t, plan);
+        int watch = lease_wait_detach(&t->wait);
+        if (watch >= 0)
+            lease->fd[lease->n++] = watch;
+    }
     log_debug("lease: %s after %.3f ms", code ? "none" : t->me.units,
               (double)(clock_now_ns() - began) / NS_PER_MS);
     lease_wait_stop(&t->wait);
@@ -420,8 +424,9 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
 
 void lease_close(struct lease *lease)
 {
-    while (lease->n)
-        close_fd(&lease->fd[--lease->n]);
+    for (unsigned i = 0; i < lease->n; i++)
+        close_fd(&lease->fd[i]);
+    lease->n = 0;
 }
 
 void lease_sign_again(const struct lease *lease, const struct job_spec *spec)

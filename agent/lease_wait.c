@@ -106,6 +106,11 @@ int lease_wait(struct lease_wait *w, bool *ret_process)
     return LEASE_WAIT_LOOK;
 }
 
+int lease_wait_detach(struct lease_wait *w)
+{
+    return w->deadline_ns ? take_fd(&w->files) : -1;
+}
+
 void lease_wait_stop(struct lease_wait *w)
 {
     if (!w->deadline_ns)

@@ -38,6 +38,10 @@ void lease_wait_watch(struct lease_wait *w, pid_t pid);
  * limit has passed. n: signal n came. */
 MUST_CHECK int lease_wait(struct lease_wait *w, bool *ret_process);
 
+/* A descriptor that is to be closed, by the caller, when there is time: the kernel takes some 15 ms to forget a watch.
+ * -1: there is none. */
+MUST_CHECK int lease_wait_detach(struct lease_wait *w);
+
 /* Takes a zeroed one too. */
 void lease_wait_stop(struct lease_wait *w);
 

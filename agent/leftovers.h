@@ -10,8 +10,12 @@
  * the rest, so whoever reaps a worker calls here again. */
 bool leftovers_reap(const struct group *group);
 
-/* Asks all to end (SIGTERM); tell: warns, and names one. No worker may be left. */
-void leftovers_ask(bool tell);
+/* Asks all to end (SIGTERM); tell: warns, and names one. */
+void leftovers_ask(struct group *group, bool tell);
+
+/* Kills what re-parented itself from below one worker that is gone, with what is below that. The worker's processes
+ * are known by the LAUNCH_SLOT and LAUNCH_GENERATION that they were started with. */
+void leftovers_kill_of(struct group *group, unsigned seat, uint32_t generation);
 
 /* Kills all but the workers, with what is below them. */
 void leftovers_kill(struct group *group);

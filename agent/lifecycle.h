@@ -8,6 +8,7 @@ enum job_state {
     JOB_LAUNCH,     /* starts an attempt */
     JOB_RUN,        /* workers run */
     JOB_RENDEZVOUS, /* some have called launch_join(), some have not yet */
+    JOB_HEAL,       /* a rank was lost and is replaced; the others keep their processes */
     JOB_STOP,       /* the group is asked to end, and given time */
     JOB_KILL,       /* the group is killed */
     JOB_SWEEP,      /* no worker is left; what they left behind is asked to end */
@@ -23,6 +24,7 @@ enum job_event {
     EVENT_JOINING,      /* the first rank called launch_join() */
     EVENT_JOINED,       /* the last one did */
     EVENT_RANK_LOST,    /* a rank ended that should not have */
+    EVENT_HEAL,         /* likewise, and the job can heal; or there is more to be done for it */
     EVENT_HANG,         /* ranks give no sign of life (--hang-timeout) */
     EVENT_ENDED,        /* no worker is left and their output is read */
     EVENT_STOP,         /* a signal asks the job to end */

@@ -65,9 +65,10 @@ int lockdir_open(struct lockdir *dir, const char *chosen, const char *sysroot, s
             lockdir_close(dir);
         }
     }
-    return err_set(err, -ENOENT,
-                   "no directory for GPU leases: make /run/launch, owned by root and with mode 1777, "
-                   "or name another one with --lease-dir");
+    return err_set(
+        err, -ENOENT,
+        "no directory for GPU leases: make /run/launch, owned by root and with mode 1777, "
+        "or name another one with --lease-dir");
 }
 
 void lockdir_close(struct lockdir *dir)

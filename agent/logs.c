@@ -296,6 +296,20 @@ void logs_begin(struct logs *logs, uint32_t restart_count)
         make_error_file(logs, rank, may_open);
 }
 
+void logs_renew(struct logs *logs, uint32_t rank, const char *line)
+{
+    struct logs_rank *r = &logs->ranks[rank];
+    for (enum relay_stream_kind kind = 0; kind < RELAY_KINDS_N; kind++)
+        if (r->route[kind].file)
+            logfile_write(r->route[kind].file, line, strlen(line));
+    if (r->error_fd >= 0 && ftruncate(r->error_fd, 0) == 0)
+        return;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s/%u/error.json", logs->attempt, rank);
+    if (r->has_directory)
+        unlinkat(logs->dir_fd, name, 0);
+}
+
 const struct relay_route *logs_route(const struct logs *logs, uint32_t rank,
                                      enum relay_stream_kind kind)
 {

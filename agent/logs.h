@@ -45,6 +45,10 @@ MUST_CHECK int logs_start(struct logs *logs, uv_loop_t *loop, struct relay *rela
 /* A new attempt: fresh directories, files and places for errors; those of the one before are closed. */
 void logs_begin(struct logs *logs, uint32_t restart_count);
 
+/* A rank gets another process within the attempt: its files go on, with a line of ours in them; its place for errors is
+ * empty again. */
+void logs_renew(struct logs *logs, uint32_t rank, const char *line);
+
 /* Where a stream goes; valid until the next logs_begin(). */
 const struct relay_route *logs_route(const struct logs *logs, uint32_t rank,
                                      enum relay_stream_kind kind);

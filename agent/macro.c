@@ -48,18 +48,20 @@ char *macro_expand(const char *text, uint32_t local_rank)
     FILE *out = open_memstream(&expanded, &size);
     if (!out)
         return NULL;
+    bool whole = true; /* a stream in memory tells a failure here, but not by fclose() */
     for (const char *dollar; (dollar = find(text));) {
-        fwrite(text, 1, (size_t)(dollar - text), out);
+        size_t n = (size_t)(dollar - text);
+        whole = fwrite(text, 1, n, out) == n && whole;
         bool doubled = dollar[1] == '$';
         const char *name = dollar + 1 + doubled;
         text = name + name_at(name);
         if (doubled)
-            fprintf(out, "$%.*s", (int)(text - name), name);
+            whole = fprintf(out, "$%.*s", (int)(text - name), name) > 0 && whole;
         else
-            fprintf(out, "%u", local_rank);
+            whole = fprintf(out, "%u", local_rank) > 0 && whole;
     }
-    fputs(text, out);
-    if (fclose(out) == 0)
+    whole = fputs(text, out) >= 0 && whole;
+    if (fclose(out) == 0 && whole)
         return expanded;
     free(expanded);
     return NULL;

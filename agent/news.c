@@ -51,6 +51,8 @@ bool news_never_joined(const struct job *job, uint32_t rank)
  * in the next collective. */
 static bool is_missed(const struct job *job, uint32_t rank)
 {
+    if (job->state == JOB_HEAL)
+        return true;
     if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS)
         return false;
     return host_board_is_member(&job->attempt.board, rank) ||
@@ -66,13 +68,19 @@ void news_note_early_leaver(struct job *job, const struct rank *rank)
                  : "ended with 0 after launch_join() and without launch_leave()");
 }
 
+/* The failure has been written down. event: when the rank can't be replaced. */
+static void lose(struct job *job, uint32_t rank, enum job_event event)
+{
+    job_post(job, heal_accept(job, rank) ? EVENT_HEAL : event);
+}
+
 void news_on_hang(void *user, uint32_t rank, const char *what, const char *evidence)
 {
     struct job *job = user;
     note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
     snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
     job->failure.evidence = evidence;
-    job_post(job, EVENT_HANG);
+    lose(job, rank, EVENT_HANG);
 }
 
 void news_on_rank_exit(void *user, struct rank *rank)
@@ -81,20 +89,31 @@ void news_on_rank_exit(void *user, struct rank *rank)
     log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
               rank->signalled ? "signal" : "code", rank->code);
     host_board_look_at(&job->attempt.board, rank->index);
-    if (!job->relay && rank->signalled && rank->code == SIGPIPE &&
-        outlet_reader_gone(STDOUT_FILENO)) {
+    bool known = heal_knows(job, rank->index);
+    if (known) {
+        log_debug("rank %u: its loss is known", rank->index);
+    } else if (!job->relay && rank->signalled && rank->code == SIGPIPE &&
+               outlet_reader_gone(STDOUT_FILENO)) {
         news_on_outlet_gone(job, RELAY_STDOUT); /* a single worker sees it before we do */
     } else if (rank->reason != REASON_NONE && rank->reason != REASON_STOPPED) {
         note_failure(job, rank, rank->reason, rank_exit_code(rank));
-        job_post(job, EVENT_RANK_LOST);
+        lose(job, rank->index, EVENT_RANK_LOST);
     } else if (rank->reason == REASON_NONE && is_missed(job, rank->index)) {
         news_note_early_leaver(job, rank);
-        job_post(job, EVENT_RANK_LOST);
+        lose(job, rank->index, EVENT_RANK_LOST);
+    }
+    if (rank_alive(rank)) { /* again */
+        news_look_after_leftovers(job);
+        return;
     }
     if (job->relay)
         relay_rank_drain(job->relay, rank->index, DRAIN_MS);
     if (group_note_exit(&job->group, rank->index))
         job_post(job, EVENT_ENDED);
+    if (known && job->state == JOB_HEAL)
+        job_post(job, EVENT_HEAL);
+    if (job->heal.loss[rank->index] == LOSS_FOR_GOOD)
+        rank_forget(rank); /* whatever fails later, this is not why */
     news_look_after_leftovers(job);
 }
 
@@ -106,7 +125,41 @@ static void on_lock_lost(void *user, uint32_t index)
     if (!rank_suspect(rank))
         return;
     note_failure(job, rank, rank->reason, rank_exit_code(rank));
+    lose(job, index, EVENT_RANK_LOST);
+}
+
+/* Lets all go once they have come. On a GPU the dead must have given their memory back before. */
+static void release(struct job *job)
+{
+    if (job->joined < job->attempt.board.members ||
+        (job->group.dying && job->config->plan->gpu_set.n))
+        return;
+    if (host_board_release(&job->attempt.board)) {
+        job_post(job, EVENT_JOINED);
+        return;
+    }
+    job->failure = (struct failure){
+        .happened = true, .reason = REASON_RENDEZVOUS, .exit_code = EXIT_CODE_OURS};
+    snprintf(job->failure.what, sizeof job->failure.what,
+             "no rank has the job's state any more: the last one that had it was lost while it was "
+             "copied");
     job_post(job, EVENT_RANK_LOST);
+}
+
+void news_on_buried(void *user)
+{
+    struct job *job = user;
+    if (job->state == JOB_HEAL)
+        release(job);
+    news_look_after_leftovers(job);
+}
+
+/* Standbys are of use only to a job that can heal: any other would do its work one more time in them. */
+void news_on_bell(void *user)
+{
+    struct job *job = user;
+    if (job->state == JOB_RUN && !job->heal.consented && heal_consented(job))
+        reserve_fill(&job->reserve);
 }
 
 void news_on_stage(void *user, uint32_t rank, enum stage stage)
@@ -118,10 +171,7 @@ void news_on_stage(void *user, uint32_t rank, enum stage stage)
     attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
     if (++job->joined == 1)
         job_post(job, EVENT_JOINING);
-    if (job->joined == job->world_size) {
-        host_board_release(&job->attempt.board);
-        job_post(job, EVENT_JOINED);
-    }
+    release(job);
 }
 
 static void request_stop(struct job *job, int sig)
@@ -187,7 +237,7 @@ void news_on_signal(void *user, const struct signalfd_siginfo *info)
 /* A rank that is named does not get the time of the others: it may hang. */
 static int request_restart(struct job *job, int rank, struct err *err)
 {
-    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS)
+    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS && job->state != JOB_HEAL)
         return err_set(
             err, -EBUSY, "the job is in state %s: it is %s", lifecycle_state_name(job->state),
             job->state == JOB_RESTART || job->restart_asked ? "being started again already"

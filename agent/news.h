@@ -10,6 +10,8 @@
 void news_on_rank_exit(void *user, struct rank *rank);
 void news_on_rank_drained(void *user, unsigned rank);
 void news_on_stage(void *user, uint32_t rank, enum stage stage);
+void news_on_bell(void *user);
+void news_on_buried(void *user); /* a process that is no rank's is gone */
 void news_on_hang(void *user, uint32_t rank, const char *what, const char *evidence);
 void news_on_outlet_gone(void *user, enum relay_stream_kind kind);
 void news_on_signal(void *user, const struct signalfd_siginfo *info);

@@ -18,7 +18,7 @@
 /* One option word, taken apart. */
 struct option {
     const struct field *field; /* NULL: unknown, or --help and the like */
-    const char *name;          /* without dashes; not terminated */
+    const char *name; /* without dashes, as written; not terminated; of a letter: the option's */
     size_t name_bytes;
     const char *value; /* what stands in the same word; NULL: nothing does */
 };
@@ -26,6 +26,15 @@ struct option {
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1] != '\0' && strcmp(word, "--") != 0;
+}
+
+static void take_letter(struct option *option)
+{
+    option->field = field_find_letter(option->name[0]);
+    if (option->field) {
+        option->name = option->field->name;
+        option->name_bytes = strlen(option->name);
+    }
 }
 
 static struct option split(const char *word)
@@ -36,15 +45,16 @@ static struct option split(const char *word)
     if (option.name[option.name_bytes] == '=')
         option.value = option.name + option.name_bytes + 1;
     if (one_dash && option.name_bytes == 1) {
-        option.field = field_find_letter(option.name[0]);
+        take_letter(&option);
         return option;
     }
     /* mpirun's "-np" is no -n with the value "p", so a whole name goes first. */
     option.field = field_find(option.name, option.name_bytes);
     if (!option.field && one_dash) {
-        option.field = field_find_letter(option.name[0]);
+        const char *rest = option.name + 1;
+        take_letter(&option);
         if (option.field)
-            option.value = option.name + 1;
+            option.value = rest;
     }
     return option;
 }
@@ -69,10 +79,14 @@ static bool is_action(const struct option *option, enum opts_action *ret_action)
 
 static int refuse_unknown(const char *word, const struct option *option, struct err *err)
 {
+    static const char *const OTHERS[] = {"help", "version", NULL};
     char shown[FIELD_QUOTE_BYTES];
     size_t n = (size_t)(option->name - word) + option->name_bytes;
-    const char *nearest = field_nearest(option->name, option->name_bytes);
+    const char *nearest = field_nearest_of(option->name, option->name_bytes, OTHERS);
     field_quote(word, n, shown);
+    if (nearest && strncmp(nearest, option->name, option->name_bytes) == 0 &&
+        !nearest[option->name_bytes])
+        return err_set(err, -EINVAL, "%s: takes no value", shown);
     if (nearest)
         return err_set(err, -EINVAL, "%s: unknown option; did you mean --%s?", shown, nearest);
     return err_set(err, -EINVAL, "%s: unknown option; --help lists them all", shown);
@@ -82,6 +96,15 @@ static int refuse_unknown(const char *word, const struct option *option, struct 
 static bool is_value(const char *word)
 {
     return word && (word[0] != '-' || (word[1] >= '0' && word[1] <= '9'));
+}
+
+/* "--rdzv-id": what the user finds in his script, with dashes. Returns buf. */
+static const char *where_of(const struct option *option, char buf[FIELD_ENV_BYTES])
+{
+    snprintf(buf, FIELD_ENV_BYTES, "--%.*s", (int)option->name_bytes, option->name);
+    for (char *c = buf; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return buf;
 }
 
 /* Returns how many words were used, 1 or 2. words: NULL-terminated, the first one is an option. */
@@ -95,18 +118,18 @@ static int take_option(struct job_spec *spec, char **words, enum opts_action *ac
         return refuse_unknown(words[0], &option, err);
 
     int used = 1;
+    char where[FIELD_ENV_BYTES];
+    where_of(&option, where);
     const char *value = option.value;
     if (!value && !option.field->arg) {
         value = "1";
     } else if (!value) {
         if (!is_value(words[1]))
-            return err_set(err, -EINVAL, "--%s: needs a value: --%s=%s", option.field->name,
-                           option.field->name, option.field->arg);
+            return err_set(err, -EINVAL, "%s: needs a value: %s=%s", where, where,
+                           option.field->arg);
         value = words[1];
         used = 2;
     }
-    char where[FIELD_ENV_BYTES];
-    snprintf(where, sizeof where, "--%s", option.field->name);
     int r = field_set(option.field, spec, value, where, err);
     return r < 0 ? r : used;
 }

@@ -5,9 +5,12 @@
 #include "../proto/env.h"
 #include "cpus.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+static_assert(sizeof((struct gpu *)NULL)->uuid <= GPU_NAME_BYTES, "an entry has room for a UUID");
 
 static int no_gpu(const struct plan *plan, const char *variable, const char *visible,
                   struct err *err)
@@ -63,6 +66,25 @@ static int check_gpus(struct plan *plan, const struct job_spec *spec, struct err
                        "--gpu-visibility=rank: %u workers can't have a GPU each of %u; "
                        "--share-gpus lets several work on one",
                        plan->world_size, gpus);
+    return 0;
+}
+
+/* What only shows when a rank is lost, hours later, is said now. */
+static int check_healing(const struct plan *plan, const struct job_spec *spec, struct err *err)
+{
+    bool shrinks = spec->on_failure == ON_FAILURE_SHRINK;
+    if (spec->on_failure == ON_FAILURE_HEAL && spec->max_restarts == 0)
+        return err_set(
+            err, -EINVAL,
+            "--on-failure=heal: --max-restarts=N must say how many losses may be healed");
+    if (spec->standby != STANDBY_NONE &&
+        ((spec->on_failure != ON_FAILURE_HEAL && !shrinks) || spec->max_restarts == 0))
+        return err_set(err, -EINVAL,
+                       "--standby: nothing is replaced without --on-failure=heal and "
+                       "--max-restarts=N");
+    if (shrinks && spec->min_workers > plan->world_size)
+        return err_set(err, -EINVAL, "--min-workers=%u: the job has only %u worker%s",
+                       spec->min_workers, plan->world_size, plan->world_size == 1 ? "" : "s");
     return 0;
 }
 
@@ -153,7 +175,8 @@ static int name_by_uuid(struct plan *plan, struct err *err)
                            "--gpu-ids=uuid: the driver does not tell that of GPU %s before its "
                            "first use (nvidia-smi is one)",
                            gpu->pci);
-        memcpy(set->entry[i], gpu->uuid, sizeof gpu->uuid); /* it has room for longer names */
+        memcpy(set->entry[i], gpu->uuid,
+               sizeof gpu->uuid); /* gcc sees an overlap in snprintf() here */
     }
     return 0;
 }
@@ -205,5 +228,7 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
         rc = count_workers(plan, spec, variable, visible, err);
     if (rc == 0)
         rc = check_gpus(plan, spec, err);
+    if (rc == 0)
+        rc = check_healing(plan, spec, err);
     return rc < 0 ? rc : check_stdin(plan, spec, err);
 }

@@ -36,7 +36,8 @@ int port_reserve(const char *addr, uint16_t port, int *ret_fd, uint16_t *ret_por
     int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &a.any, n) < 0 || getsockname(fd, &a.any, &n) < 0)
-        return err_set_errno(err, -errno, "master port %u on %s", port, addr);
+        return port ? err_set_errno(err, -errno, "master port %u on %s (--master-port)", port, addr)
+                    : err_set_errno(err, -errno, "a master port on %s (--master-addr)", addr);
     *ret_port = ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
     *ret_fd = take_fd(&fd);
     return 0;

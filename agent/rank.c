@@ -16,7 +16,8 @@
 void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, struct rank *rank),
                void *user)
 {
-    *rank = (struct rank){.index = index, .pidfd = -1, .on_exit = on_exit, .user = user};
+    *rank =
+        (struct rank){.index = index, .seat = index, .pidfd = -1, .on_exit = on_exit, .user = user};
 }
 
 /* The pidfd leaves epoll before it is closed: a forked sibling that has not exec'ed yet holds a copy, and the
@@ -57,13 +58,24 @@ static void on_exit_news(void *user)
         return;
     drop_pidfd(rank);
     rank->pid = 0;
-    record_end(rank, &info, spawn_result(rank->group, rank->index));
+    record_end(rank, &info, spawn_result(rank->group, rank->seat));
     rank->on_exit(rank->user, rank);
 }
 
 void rank_forget(struct rank *rank)
 {
     rank_init(rank, rank->index, rank->on_exit, rank->user);
+}
+
+void rank_move(struct rank *to, struct rank *from)
+{
+    struct rank moved = *from;
+    moved.index = to->index;
+    moved.on_exit = to->on_exit;
+    moved.user = to->user;
+    *to = moved;
+    watch_give(to->watch, to);
+    rank_init(from, from->index, from->on_exit, from->user);
 }
 
 int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,

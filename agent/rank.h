@@ -19,6 +19,8 @@ struct rank {
     pid_t last_pid;            /* of this attempt, for messages */
     int pidfd;                 /* owned; -1 without a process */
     struct spawn_group *group; /* borrowed: the attempt it belongs to */
+    unsigned seat;             /* of its process in the group: LAUNCH_SLOT */
+    uint32_t generation;       /* in which its process was started: LAUNCH_GENERATION */
     struct watch *watch;       /* owned; of the pidfd */
 
     /* How it ended; valid once `ended`. */
@@ -45,6 +47,9 @@ void rank_init(struct rank *rank, uint32_t index, void (*on_exit)(void *user, st
 
 /* Forgets how an earlier attempt ended. The rank must have no process. */
 void rank_forget(struct rank *rank);
+
+/* `to`, without a process, takes over that of `from`, which is forgotten. Each keeps its own on_exit. */
+void rank_move(struct rank *to, struct rank *from);
 
 /* Starts a process for it, held at the group's gate. The rank must have none. As spawn_start(). */
 MUST_CHECK int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,

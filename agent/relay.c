@@ -81,16 +81,20 @@ static void on_stream_end(struct stream *s)
         deadline_in(&s->set->alarm, &rank->drain, 0);
 }
 
-static void rank_end(struct relay *r, unsigned i)
+static void close_streams(struct relay *r, struct rank *rank)
 {
-    struct rank *rank = &r->ranks[i];
+    rank->draining = false; /* their end is ours, and no news */
     for (int kind = 0; kind < RELAY_KINDS_N; kind++)
         if (rank->stream[kind])
             stream_drain(rank->stream[kind]);
     for (unsigned k = 0; k < r->n_sinks; k++)
         sink_settle(&r->sinks[k]);
     deadline_clear(&r->set.alarm, &rank->drain);
-    rank->draining = false;
+}
+
+static void rank_end(struct relay *r, unsigned i)
+{
+    close_streams(r, &r->ranks[i]);
     r->callbacks.on_rank_end(r->callbacks.user, i);
 }
 
@@ -228,6 +232,12 @@ void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms)
     struct rank *slot = &r->ranks[rank];
     slot->draining = true;
     deadline_in(&r->set.alarm, &slot->drain, has_streams(slot) ? ms : 0);
+}
+
+void relay_rank_cut(struct relay *r, unsigned rank)
+{
+    if (rank < r->n_ranks)
+        close_streams(r, &r->ranks[rank]);
 }
 
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n)

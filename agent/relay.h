@@ -73,6 +73,10 @@ void relay_files_ready(struct relay *r);
  * on_rank_end comes at once (from the loop). */
 void relay_rank_drain(struct relay *r, unsigned rank, unsigned ms);
 
+/* The worker is gone and the rank gets another one: what is in its pipes is read now, and they are closed. on_rank_end does
+ * not come. */
+void relay_rank_cut(struct relay *r, unsigned rank);
+
 /* Last bytes of the rank's stderr of this attempt, as they were: at most RELAY_TAIL_BYTES,
  * starting at a line start where possible. Valid until the next call on r. *ret_n: length. */
 const char *relay_tail(const struct relay *r, unsigned rank, size_t *ret_n);

@@ -28,10 +28,9 @@ static enum restart_class class_of(const struct restart_failure *failure)
     return failure->reason == REASON_SIGNAL ? RESTART_SIGNAL : RESTART_EXIT;
 }
 
-/* Why no restart may follow such an end, however many are left; NULL: one may. */
-static const char *forbidden(const struct restart_policy *policy,
-                             const struct restart_history *history,
-                             const struct restart_failure *failure)
+/* Why nothing at all may follow; NULL: something may. */
+static const char *over(const struct restart_history *history,
+                        const struct restart_failure *failure)
 {
     if (history->stop_requested)
         return "the job was asked to end";
@@ -39,8 +38,13 @@ static const char *forbidden(const struct restart_policy *policy,
         return "what can't be started is not tried again";
     if (failure->reason == REASON_TIMEOUT)
         return "the job's time is over";
-    if (policy->max_restarts == 0)
-        return "restarts are off (--max-restarts)";
+    return NULL;
+}
+
+/* Why no restart may follow such an end, however many are left; NULL: one may. */
+static const char *forbidden(const struct restart_policy *policy,
+                             const struct restart_failure *failure)
+{
     if (failure->reason == REASON_RENDEZVOUS)
         return NULL; /* nobody's own end */
     bool hang = failure->reason == REASON_HANG;
@@ -78,7 +82,13 @@ struct restart_verdict restart_decide(const struct restart_policy *policy,
         verdict.counted++;
         of_class += history->past[i].class == verdict.class;
     }
-    verdict.why = forbidden(policy, history, failure);
+    verdict.why = over(history, failure);
+    if (verdict.why)
+        return verdict;
+    verdict.why = forbidden(policy, failure);
+    verdict.spent = !verdict.why;
+    if (policy->max_restarts == 0)
+        verdict.why = "restarts are off (--max-restarts)";
     if (verdict.why)
         return verdict;
     if (verdict.counted >= policy->max_restarts)
@@ -91,6 +101,7 @@ struct restart_verdict restart_decide(const struct restart_policy *policy,
     if (verdict.why)
         return verdict;
     verdict.again = true;
+    verdict.spent = false;
     verdict.after_ms = backoff_ms(history->same_in_row, jitter);
     verdict.why = history->same_in_row > 1 ? "the same failure again" : "a restart is left";
     return verdict;
@@ -98,7 +109,8 @@ struct restart_verdict restart_decide(const struct restart_policy *policy,
 
 struct restart_policy restart_policy_of(const struct job_spec *spec)
 {
-    return (struct restart_policy){.max_restarts = spec->max_restarts,
+    bool stop = spec->on_failure == ON_FAILURE_STOP;
+    return (struct restart_policy){.max_restarts = stop ? 0 : spec->max_restarts,
                                    .window_ms = spec->restart_window_ms,
                                    .limits = spec->restart_limits,
                                    .on = spec->restart_on,

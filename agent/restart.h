@@ -52,6 +52,7 @@ struct restart_verdict {
     bool again;
     uint64_t after_ms;
     uint32_t counted; /* restarts that count against --max-restarts, without this one */
+    bool spent;       /* nothing but the number of restarts forbids another one */
     enum restart_class class;
     const char *why; /* a phrase for the log: "no restarts are left" */
 };

@@ -155,18 +155,24 @@ bool tree_any(pid_t pid, bool (*test)(void *user, pid_t pid), void *user)
     return search.found;
 }
 
+struct first {
+    bool (*keep)(void *user, pid_t pid);
+    void *user;
+    pid_t pid;
+};
+
 static void remember_first(void *user, pid_t pid)
 {
-    pid_t *first = user;
-    if (!*first)
-        *first = pid;
+    struct first *first = user;
+    if (!first->pid && !(first->keep && first->keep(first->user, pid)))
+        first->pid = pid;
 }
 
-pid_t tree_first_child(void)
+pid_t tree_first_child(bool (*keep)(void *user, pid_t pid), void *user)
 {
-    pid_t first = 0;
+    struct first first = {.keep = keep, .user = user};
     visit_children(0, remember_first, &first);
-    return first;
+    return first.pid;
 }
 
 void tree_name(pid_t pid, char name[16])

@@ -19,8 +19,8 @@ unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void
 /* Whether test(user, ...) is true for pid or for a process below it. */
 bool tree_any(pid_t pid, bool (*test)(void *user, pid_t pid), void *user);
 
-/* A child of ours, 0 if there is none. */
-pid_t tree_first_child(void);
+/* A child of ours for which keep() is false, 0 if there is none. keep may be NULL. */
+pid_t tree_first_child(bool (*keep)(void *user, pid_t pid), void *user);
 
 /* Name (comm) of a process for a message, "?" if it is gone. Control characters are replaced. */
 void tree_name(pid_t pid, char name[16]);

@@ -200,13 +200,20 @@ static void tell_of_strangers(const struct vigil *v)
                  (unsigned long long)refused);
 }
 
-void vigil_stop(struct vigil *v)
+void vigil_pause(struct vigil *v)
 {
     if (!v->timeout_ms)
         return;
     uv_timer_stop(&v->timer);
     v->looking = false;
     evidence_drop(&v->evidence);
+}
+
+void vigil_stop(struct vigil *v)
+{
+    if (!v->timeout_ms)
+        return;
+    vigil_pause(v);
     tell_of_strangers(v);
     notify_close(&v->notify);
 }

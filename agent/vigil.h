@@ -54,6 +54,9 @@ void vigil_start(struct vigil *v);
 /* The group was stopped and goes on: everybody's time begins anew. */
 void vigil_again(struct vigil *v);
 
+/* Does not look before vigil_start() comes again: what workers can send to stays open. */
+void vigil_pause(struct vigil *v);
+
 /* Ends watching; also in the midst of taking evidence. Does nothing when it is off already. */
 void vigil_stop(struct vigil *v);
 

@@ -30,6 +30,11 @@ struct watch *watch_start(uv_loop_t *loop, int fd, void (*on_readable)(void *use
     return watch;
 }
 
+void watch_give(struct watch *watch, void *user)
+{
+    watch->user = user;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     free(CONTAINER_OF((uv_poll_t *)handle, struct watch, poll));

@@ -14,6 +14,9 @@ struct watch;
  * watch_stop() has returned. NULL: no memory, or a descriptor that can't be watched. */
 struct watch *watch_start(uv_loop_t *loop, int fd, void (*on_readable)(void *user), void *user);
 
+/* From now on on_readable() is called with this. */
+void watch_give(struct watch *watch, void *user);
+
 /* Stops at once (no call comes any more; the descriptor has left epoll) and empties *watch. Takes NULL too. */
 void watch_stop(struct watch **watch);
 

@@ -22,6 +22,8 @@ static const char *const EXIT_WORDS[] = {"worker", "torchrun", NULL};
 static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
 static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
+static const char *const FAILURE_WORDS[] = {"restart", "heal", "shrink", "stop", NULL};
+static const char *const STANDBY_WORDS[] = {"none", "exec", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
 static const char *const EVENT_WORDS[] = {"null", "console", "dynamic_rendezvous", NULL};
 static const char *const SPECS_WORDS[] = {"default", NULL};
@@ -33,6 +35,8 @@ static_assert(ARRAY_LEN(AFFINITY_WORDS) == AFFINITIES_N + 1, "a word for every v
 static_assert(ARRAY_LEN(MEM_POLICY_WORDS) == MEM_POLICIES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(GPU_ID_WORDS) == GPU_IDS_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(CGROUP_WORDS) == CGROUP_MODES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(FAILURE_WORDS) == ON_FAILURES_N + 1, "a word for every value");
+static_assert(ARRAY_LEN(STANDBY_WORDS) == STANDBIES_N + 1, "a word for every value");
 static_assert(ARRAY_LEN(EXIT_WORDS) == EXIT_STYLES_N + 1, "a word for every value");
 
 const char *const FIELD_GROUPS[GROUPS_N] = {
@@ -138,6 +142,25 @@ const struct field FIELDS[] = {
     {.name = "max-restarts", .pet = "PET_MAX_RESTARTS", .arg = "N", .def = "0",
      .group = GROUP_RESTARTS, AT(max_restarts), .parse = parse_u32, .max = 1000000,
      .help = "How often the job is started again after a worker failed."},
+    {.name = "on-failure", .arg = "restart|heal|shrink|stop", .def = "restart",
+     .group = GROUP_RESTARTS, AT(on_failure), .parse = parse_choice, .choices = FAILURE_WORDS,
+     .help = "restart: all workers are started again; heal: only the lost one, and the others keep their "
+             "processes, if the job can (launch_meet); shrink: the same, and without it once no restart is "
+             "left; stop: nothing is. Each loss counts as a restart."},
+    {.name = "min-workers", .arg = "N", .def = "1", .group = GROUP_RESTARTS, AT(min_workers),
+     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
+     .help = "With --on-failure=shrink: with fewer workers the job does not go on."},
+    {.name = "heal-timeout", .arg = "TIME", .def = "30s", .group = GROUP_RESTARTS,
+     AT(heal_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
+     .help = "How long a worker may take to meet the others again before it is replaced, too; 0: for "
+             "ever."},
+    {.name = "standby", .arg = "none|exec", .def = "none", .group = GROUP_RESTARTS, AT(standby),
+     .parse = parse_choice, .choices = STANDBY_WORDS,
+     .help = "exec: for --on-failure=heal, a process that has come as far as launch_join() waits for "
+             "the place of a lost worker."},
+    {.name = "standby-count", .arg = "N", .def = "1", .group = GROUP_RESTARTS, AT(standby_count),
+     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
+     .help = "How many standbys wait."},
     {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
      AT(restart_window_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "Restarts longer ago than this no longer count; 0: all count for ever."},
@@ -243,7 +266,7 @@ const struct field FIELDS[] = {
      .group = GROUP_TORCHRUN, .parse = parse_choice, .choices = BACKEND_WORDS,
      .help = "Workers meet in shared memory."},
     {.name = "rdzv-endpoint", .pet = "PET_RDZV_ENDPOINT", .arg = "HOST:PORT",
-     .group = GROUP_TORCHRUN, .parse = torchrun_parse_anything,
+     .group = GROUP_TORCHRUN, .parse = torchrun_parse_endpoint,
      .help = "See --master-addr and --master-port."},
     {.name = "monitor-interval", .pet = "PET_MONITOR_INTERVAL", .arg = "TIME",
      .group = GROUP_TORCHRUN, .parse = parse_duration, .min = 1, .max = PARSE_TIME_MAX_MS,

@@ -58,11 +58,12 @@ const struct field *field_find_letter(char letter);
  * Returns a row's name, never an alias, or NULL. n: length of name. */
 const char *field_nearest(const char *name, size_t n);
 
-/* How many letters a mistyped name is away from a known one ('-' equals '_'); SIZE_MAX: more than 3 or than a third
- * of n, too many for a slip. */
-size_t field_slips(const char *name, size_t n, const char *known, size_t known_n);
-/* The same where further names are known, which are not options; NULL-terminated. */
+/* The same where further names are known, which are no rows; NULL-terminated. */
 const char *field_nearest_of(const char *name, size_t n, const char *const *others);
+
+/* How many slips (a letter missing, too many, wrong, or swapped with its neighbour; '-' equals '_') a mistyped name is
+ * away from a known one; SIZE_MAX: more than 3 or than a third of n, too many for slips. */
+size_t field_slips(const char *name, size_t n, const char *known, size_t known_n);
 
 /* Our variable of that row, "LAUNCH_NPROC_PER_NODE"; returns buf. */
 #define FIELD_ENV_BYTES 64

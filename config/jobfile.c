@@ -286,7 +286,8 @@ static int write_value(const struct jobfile *f, const char *key, const struct ya
         } else {
             at += n;
         }
-        fwrite(piece, 1, n, out);
+        if (fwrite(piece, 1, n, out) != n)
+            return no_memory(f);
         if (ftell(out) >= VALUE_MAX_BYTES)
             return yaml_refuse(f->tree, value, f->err,
                                "env: %.60s: longer than %d kB, which no program can be given", key,
@@ -309,9 +310,11 @@ static int take_variable(struct jobfile *f, const struct yaml_node *key, char **
     FILE *out = open_memstream(ret, &n);
     if (!out)
         return no_memory(f);
-    fprintf(out, "%s=", key->text);
-    r = write_value(f, key->text, value, out);
-    if (fclose(out) != 0 && r == 0)
+    if (fprintf(out, "%s=", key->text) < 0)
+        r = no_memory(f);
+    else
+        r = write_value(f, key->text, value, out);
+    if ((fclose(out) != 0 || !*ret) && r == 0)
         r = no_memory(f);
     return r;
 }

@@ -54,26 +54,34 @@ static bool judge_prefix(const char *known, size_t known_n, void *with)
     return wanted->n <= known_n && same_name(known, wanted->n, wanted->name, wanted->n);
 }
 
-/* Levenshtein, one row at a time. Both at most NAME_MAX_BYTES. */
+static bool same(char a, char b)
+{
+    return fold(a) == fold(b);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Letters that are missing, too many, wrong, or changed places with their neighbour. Both at most NAME_MAX_BYTES. */
 static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n)
 {
-    size_t row[NAME_MAX_BYTES + 1];
-    for (size_t j = 0; j <= b_n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_n; j++) {
-            size_t cost = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
-            diagonal = row[j];
-            if (row[j] + 1 < cost)
-                cost = row[j] + 1;
-            if (row[j - 1] + 1 < cost)
-                cost = row[j - 1] + 1;
-            row[j] = cost;
+    unsigned char d[NAME_MAX_BYTES + 1]
+                   [NAME_MAX_BYTES + 1]; /* of the first i and the first j letters */
+    for (size_t i = 0; i <= a_n; i++) {
+        for (size_t j = 0; j <= b_n; j++) {
+            size_t cost = i + j;
+            if (i > 0 && j > 0) {
+                cost = d[i - 1][j - 1] + !same(a[i - 1], b[j - 1]);
+                cost = least(cost, 1 + least(d[i - 1][j], d[i][j - 1]));
+            }
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+                cost = least(cost, d[i - 2][j - 2] + 1);
+            d[i][j] = (unsigned char)cost;
         }
     }
-    return row[b_n];
+    return d[a_n][b_n];
 }
 
 size_t field_slips(const char *name, size_t n, const char *known, size_t known_n)

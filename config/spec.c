@@ -100,6 +100,11 @@ static int check_program(struct job_spec *spec, struct err *err)
     return 0;
 }
 
+uint32_t spec_standbys(const struct job_spec *spec)
+{
+    return spec->standby == STANDBY_NONE ? 0 : spec->standby_count;
+}
+
 int spec_check(struct job_spec *spec, struct err *err)
 {
     int r = check_program(spec, err);

@@ -69,6 +69,22 @@ enum cgroup_mode {
     CGROUP_MODES_N
 };
 
+/* --on-failure */
+enum on_failure {
+    ON_FAILURE_RESTART, /* all workers are started again */
+    ON_FAILURE_HEAL,    /* the lost one is replaced, if the job can live with that */
+    ON_FAILURE_SHRINK,  /* likewise; once no restart is left, the job goes on without it */
+    ON_FAILURE_STOP,    /* nothing is started again */
+    ON_FAILURES_N
+};
+
+/* --standby */
+enum standby {
+    STANDBY_NONE,
+    STANDBY_EXEC, /* a process that has come as far as launch_join() */
+    STANDBIES_N
+};
+
 /* --affinity; what each means: agent/place.h */
 enum affinity {
     AFFINITY_AUTO, /* node, where there are several and the ranks have GPUs; else none */
@@ -120,6 +136,11 @@ struct job_spec {
     bool restart_refill;
     struct limits restart_limits;
     struct codeset restart_on, no_restart_on;
+    enum on_failure on_failure;
+    uint32_t min_workers;     /* with ON_FAILURE_SHRINK */
+    uint64_t heal_timeout_ms; /* 0: none; fits 32 bits */
+    enum standby standby;
+    uint32_t standby_count;
     uint64_t rendezvous_timeout_ms; /* 0: none; fits 32 bits */
     uint64_t shutdown_timeout_ms;   /* SIGTERM to SIGKILL; 0: SIGKILL at once, not never */
     uint64_t timeout_ms;            /* of the whole job; 0: none */
@@ -178,6 +199,9 @@ MUST_CHECK int spec_init(struct job_spec *spec);
 
 /* Frees what it owns and zeroes it; takes a zeroed one and NULL too. */
 void spec_finish(struct job_spec *spec);
+
+/* Standbys that the job may have at once. */
+uint32_t spec_standbys(const struct job_spec *spec);
 
 /* Settles what one setting implies for another (--share-gpus: every worker sees its own GPU only)
  * and refuses contradictions. Calling it twice does no harm.

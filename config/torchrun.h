@@ -11,6 +11,9 @@ int torchrun_parse_nnodes(const struct field *field, const char *text, void *int
 /* --rdzv-conf: key=value,... */
 int torchrun_parse_pairs(const struct field *field, const char *text, void *into, struct err *err);
 
+/* --rdzv-endpoint: host or host:port; empty as torchrun's default is. */
+int torchrun_parse_endpoint(const struct field *field, const char *text, void *into,
+                            struct err *err);
 int torchrun_parse_anything(const struct field *field, const char *text, void *into,
                             struct err *err);
 

@@ -23,14 +23,17 @@ AT(struct board_head, total_bytes, 48);
 AT(struct board_head, epoch, 64);
 AT(struct board_head, running, 72);
 AT(struct board_head, flags, 100);
+AT(struct board_head, root_state, 120);
 AT(struct board_head, run_id, 128);
 AT(struct board_head, id_generation, 192);
 AT(struct board_head, id, 208);
 static_assert(sizeof(struct board_head) == 384, "head size changed");
 AT(struct board_slot, rank, 0);
+AT(struct board_slot, assigned, 12);
 AT(struct board_slot, stage, 64);
 AT(struct board_slot, lock, 128);
 AT(struct board_slot, step, 192);
+AT(struct board_slot, state, 232);
 AT(struct board_slot, arrive, 256);
 AT(struct board_slot, error_bytes, 320);
 static_assert(sizeof(struct board_slot) == 832, "slot size changed");
@@ -42,8 +45,10 @@ static_assert(sizeof(_Atomic uint64_t) == 8, "64-bit atomics must be lock-free")
 #define ID_SPIN_NS (2 * NS_PER_MS)
 #define EPOCH_POLL_NS (50 * NS_PER_MS)
 
-static uint64_t round_up(uint64_t bytes)
+/* Of head and slots, whole pages. */
+static uint64_t front_bytes(uint64_t places)
 {
+    uint64_t bytes = sizeof(struct board_head) + places * sizeof(struct board_slot);
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
@@ -66,9 +71,11 @@ static int fill(struct board *b, const struct board_config *config, struct err *
     h->version = BOARD_VERSION;
     h->head_bytes = sizeof *h;
     h->slot_bytes = sizeof(struct board_slot);
+    uint32_t places = config->world_size + config->spares;
     h->world_size = config->world_size;
+    h->spares = config->spares;
     h->slots_offset = sizeof *h;
-    h->data_offset = round_up(sizeof *h + (uint64_t)config->world_size * sizeof(struct board_slot));
+    h->data_offset = front_bytes(places);
     h->data_bytes = BOARD_DATA_BYTES;
     h->total_bytes = b->bytes;
     h->rendezvous_timeout_ms = config->rendezvous_timeout_ms;
@@ -79,9 +86,11 @@ static int fill(struct board *b, const struct board_config *config, struct err *
     h->flags = config->flags;
     snprintf(h->run_id, sizeof h->run_id, "%s", config->run_id ? config->run_id : "none");
     atomic_store(&h->generation, config->generation);
-    for (uint32_t i = 0; i < config->world_size; i++) {
+    atomic_store(&h->members, config->world_size);
+    for (uint32_t i = 0; i < places; i++) {
         struct board_slot *slot = board_slot(b, i);
-        slot->rank = slot->local_rank = i;
+        atomic_store(&slot->rank, i < config->world_size ? i : BOARD_NO_RANK);
+        slot->local_rank = i;
         slot->device = -1;
         int rc = init_lock(&slot->lock);
         if (rc < 0)
@@ -98,6 +107,9 @@ static int map(struct board *b, size_t bytes, struct err *err)
         return err_set_errno(err, -errno, "board: mmap of %zu bytes", bytes);
     b->head = base;
     b->bytes = bytes;
+    /* From the size, which the kernel vouches for, and not from the head, which peers can write. */
+    b->places =
+        (bytes - sizeof(struct board_head)) / (BOARD_DATA_BYTES + sizeof(struct board_slot));
     return 0;
 }
 
@@ -133,12 +145,15 @@ int board_create(struct board *b, const struct board_config *config, struct err 
     if (config->world_size < 1 || config->world_size > BOARD_MAX_RANKS)
         return err_set(err, -EINVAL, "board: %u ranks, can hold 1 to %d", config->world_size,
                        BOARD_MAX_RANKS);
+    if (config->spares > BOARD_MAX_RANKS)
+        return err_set(err, -EINVAL, "board: %u spares, can hold %d", config->spares,
+                       BOARD_MAX_RANKS);
     if (config->generation < 1)
         return err_set(err, -EINVAL, "board: generations start at 1");
 
-    uint64_t front = round_up(sizeof(struct board_head) +
-                              (uint64_t)config->world_size * sizeof(struct board_slot));
-    uint64_t total = front + config->world_size * BOARD_DATA_BYTES;
+    uint64_t places = (uint64_t)config->world_size + config->spares;
+    uint64_t front = front_bytes(places);
+    uint64_t total = front + places * BOARD_DATA_BYTES;
     b->fd = memfd_create("launch-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (b->fd < 0)
         return err_set_errno(err, -errno, "board: memfd_create");
@@ -167,12 +182,13 @@ static int check_head(const struct board *b, struct err *err)
                        "board: version %u, this liblaunch speaks %d: use the launch and "
                        "the liblaunch of one release",
                        h->version, BOARD_VERSION);
-    uint32_t world = h->world_size;
-    uint64_t front = round_up(sizeof *h + (uint64_t)world * sizeof(struct board_slot));
+    uint32_t world = h->world_size, spares = h->spares;
+    uint64_t places = (uint64_t)world + spares;
+    uint64_t front = front_bytes(places);
     if (h->head_bytes != sizeof *h || h->slot_bytes != sizeof(struct board_slot) || world < 1 ||
-        world > BOARD_MAX_RANKS || h->slots_offset != sizeof *h || h->data_offset != front ||
-        h->data_bytes != BOARD_DATA_BYTES || h->total_bytes != b->bytes ||
-        front + world * BOARD_DATA_BYTES != b->bytes)
+        world > BOARD_MAX_RANKS || spares > BOARD_MAX_RANKS || h->slots_offset != sizeof *h ||
+        h->data_offset != front || h->data_bytes != BOARD_DATA_BYTES ||
+        h->total_bytes != b->bytes || front + places * BOARD_DATA_BYTES != b->bytes)
         return err_set(err, -EPROTO, "board: the sizes in its head contradict each other");
     return 0;
 }
@@ -219,25 +235,17 @@ void board_close(struct board *b)
     *b = (struct board){.fd = -1};
 }
 
-/* Ranks that fit the mapping. From its size, which the kernel vouches for, and not from the head, which
- * peers can write. */
-static size_t ranks_of(const struct board *b)
+struct board_slot *board_slot(const struct board *b, uint32_t place)
 {
-    return (b->bytes - sizeof(struct board_head)) / (BOARD_DATA_BYTES + sizeof(struct board_slot));
-}
-
-struct board_slot *board_slot(const struct board *b, uint32_t rank)
-{
-    assert(rank < ranks_of(b));
+    assert(place < b->places);
     char *slots = (char *)b->head + sizeof(struct board_head);
-    return (struct board_slot *)(void *)(slots + (size_t)rank * sizeof(struct board_slot));
+    return (struct board_slot *)(void *)(slots + (size_t)place * sizeof(struct board_slot));
 }
 
-void *board_data(const struct board *b, uint32_t rank)
+void *board_data(const struct board *b, uint32_t place)
 {
-    size_t ranks = ranks_of(b);
-    assert(rank < ranks);
-    return (char *)b->head + (b->bytes - ranks * BOARD_DATA_BYTES) + rank * BOARD_DATA_BYTES;
+    assert(place < b->places);
+    return (char *)b->head + (b->bytes - b->places * BOARD_DATA_BYTES) + place * BOARD_DATA_BYTES;
 }
 
 static long sys_futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *t)

@@ -20,10 +20,11 @@
 #include <stdint.h>
 
 #define BOARD_MAGIC 0x3152424843554e4cull /* "LNUCHBR1" in memory; stored last, read first */
-#define BOARD_VERSION 1
+#define BOARD_VERSION 2
 #define BOARD_MAX_RANKS 4096
-#define BOARD_ID_BYTES 128      /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
-#define BOARD_BARRIER_ROUNDS 12 /* log2(BOARD_MAX_RANKS) */
+#define BOARD_NO_RANK UINT32_MAX /* of a place that belongs to nobody in this generation */
+#define BOARD_ID_BYTES 128       /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
+#define BOARD_BARRIER_ROUNDS 12  /* log2(BOARD_MAX_RANKS) */
 #define BOARD_ERROR_BYTES 448
 #define BOARD_RUN_ID_BYTES 64
 /* Data area of one rank: two halves (used alternately), each an input and an output chunk.
@@ -32,6 +33,7 @@
 #define BOARD_DATA_BYTES (4ull * BOARD_CHUNK_BYTES)
 
 #define BOARD_JOIN_CATCHES_STOP 1u /* ends by itself on LAUNCH_STOP: no SIGTERM, please */
+#define BOARD_JOIN_CAN_HEAL 2u     /* meets the others again when a rank was lost (launch_meet) */
 #define BOARD_FLAG_SHARE_GPUS 1u   /* several ranks on one GPU on purpose (--share-gpus) */
 
 struct board_head {
@@ -40,7 +42,7 @@ struct board_head {
     uint32_t version;
     uint32_t head_bytes;
     uint32_t slot_bytes;
-    uint32_t world_size; /* ranks = slots; one server, so local world size too */
+    uint32_t world_size; /* places = slots, spares apart; ranks of the first generation */
     uint64_t slots_offset;
     uint64_t data_offset;
     uint64_t data_bytes;  /* of one rank */
@@ -57,6 +59,12 @@ struct board_head {
     uint32_t max_restarts;
     uint32_t gpu_count; /* GPUs of the job; 0: host backend */
     uint32_t flags;     /* BOARD_FLAG_* */
+    uint32_t spares;    /* slots behind those of the ranks, for standbys; constant */
+    /* Of a generation; written before `generation` and, the last three, before `running`. */
+    _Atomic uint32_t members;    /* ranks of it */
+    _Atomic uint32_t root;       /* 1 + the rank whose state the others take; 0: nobody has any */
+    _Atomic uint32_t restore;    /* not 0: some rank has another state than root, or none */
+    _Atomic uint64_t root_state; /* root's slot->state */
 
     /* Written by the agent before the first worker exists. */
     _Alignas(CACHE_LINE) char run_id[BOARD_RUN_ID_BYTES];
@@ -80,11 +88,14 @@ struct board_call {
     uint64_t bytes;
 };
 
+/* A slot is a place: the process in it and its rank may change with a generation, the place's number does not. */
 struct board_slot {
-    /* Written by the agent before the worker exists. */
-    uint32_t rank;
+    /* Written by the agent: before the worker exists, the rank anew for every generation. */
+    _Atomic uint32_t rank; /* BOARD_NO_RANK: none */
     uint32_t local_rank;
     int32_t device; /* CUDA/HIP ordinal the worker shall use; -1: none */
+    _Atomic uint32_t
+        assigned; /* futex, of a spare: 1 + the place its standby goes to; 0: it waits */
 
     /* Written by the worker. */
     _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
@@ -102,6 +113,8 @@ struct board_slot {
     _Atomic uint64_t entered;    /* collectives entered, of this process's life */
     _Atomic uint64_t finished;   /* collectives known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
+    _Atomic uint64_t state;      /* 1 + launch_commit()'s number; 0: what it keeps is not whole */
+    _Atomic uint32_t born;       /* generation in which this process joined */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
     _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */
@@ -113,13 +126,15 @@ struct board_slot {
 
 /* One process's view of a board. */
 struct board {
-    int fd;       /* owned; -1 when closed */
-    size_t bytes; /* of the mapping */
+    int fd;        /* owned; -1 when closed */
+    size_t bytes;  /* of the mapping */
+    size_t places; /* slots that fit it */
     struct board_head *head;
 };
 
 struct board_config {
     uint32_t world_size; /* 1 .. BOARD_MAX_RANKS */
+    uint32_t spares;     /* 0 .. BOARD_MAX_RANKS */
     uint32_t generation; /* >= 1 */
     uint32_t rendezvous_timeout_ms;
     uint32_t spin_ns;
@@ -131,8 +146,8 @@ struct board_config {
 
 /* Makes a new board: memfd (close-on-exec, sealed against resizing), head and slots filled in, the
  * memory of head and slots claimed, so that a full machine fails here and not by SIGBUS later.
- * Slot i has rank = local_rank = i and device -1; the caller may change these before it forks.
- * Errors: -EINVAL world_size or generation out of range; -ENOMEM, -EMFILE, -EFBIG, ... of the
+ * Slot i has rank = local_rank = i (a spare: no rank) and device -1; the caller may change these before it forks.
+ * Errors: -EINVAL world_size, spares or generation out of range; -ENOMEM, -EMFILE, -EFBIG, ... of the
  * system call, with a text that names it. On failure *b is closed. */
 MUST_CHECK int board_create(struct board *b, const struct board_config *config, struct err *err);
 
@@ -145,11 +160,11 @@ MUST_CHECK int board_open(struct board *b, int fd, struct err *err);
 /* Unmaps and closes; takes a closed or zeroed board (fd -1 or head NULL) too. */
 void board_close(struct board *b);
 
-/* Slot of a rank < world_size (asserted). */
-struct board_slot *board_slot(const struct board *b, uint32_t rank);
+/* Slot of a place < world_size + spares (asserted). In the first generation rank i is in place i. */
+struct board_slot *board_slot(const struct board *b, uint32_t place);
 
-/* Start of the data area of a rank; BOARD_DATA_BYTES long. */
-void *board_data(const struct board *b, uint32_t rank);
+/* Start of the data area of a place; BOARD_DATA_BYTES long. */
+void *board_data(const struct board *b, uint32_t place);
 
 /* Sleeps until *word differs from `seen`, the board's epoch differs from `epoch`, or the deadline
  * (CLOCK_MONOTONIC ns, CLOCK_NEVER for none) passes. Looks for head->spin_ns first. Any thread.

@@ -4,10 +4,11 @@
 #define LAUNCH_PROTO_ENV_H
 
 /* Ours. None may be the LAUNCH_<NAME> of a setting: a launch inside a worker would take it for its own. */
-#define ENV_BOARD_FD "LAUNCH_BOARD_FD"      /* descriptor number of the board (a memfd) */
-#define ENV_BELL_FD "LAUNCH_BELL_FD"        /* eventfd a worker writes when its stage changes */
-#define ENV_SLOT "LAUNCH_SLOT"              /* index of this worker's slot = its local rank */
+#define ENV_BOARD_FD "LAUNCH_BOARD_FD" /* descriptor number of the board (a memfd) */
+#define ENV_BELL_FD "LAUNCH_BELL_FD"   /* eventfd a worker writes when its stage changes */
+#define ENV_SLOT "LAUNCH_SLOT"         /* index of this worker's slot; a standby's is a spare one */
 #define ENV_GENERATION "LAUNCH_GENERATION"  /* generation at start; heals go on from there */
+#define ENV_STANDBY "LAUNCH_SPARE"          /* 1 in a standby: RANK is set by launch_join() */
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
 #define ENV_SYSROOT "LAUNCH_SYSROOT"        /* put before every /proc, /sys and /dev path */
 
@@ -48,9 +49,10 @@
 
 /* What the agent decides for every worker: an outer job's value never reaches one, and a job file can't set it. */
 #define ENV_DECIDED                                                                                \
-    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_SHARE_GPUS, ENV_RANK, ENV_LOCAL_RANK, \
-        ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK, ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, \
-        ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR, ENV_MASTER_PORT, ENV_RESTART_COUNT,   \
-        ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE, ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
+    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_STANDBY, ENV_SHARE_GPUS, ENV_RANK,    \
+        ENV_LOCAL_RANK, ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK,                      \
+        ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR,  \
+        ENV_MASTER_PORT, ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE,     \
+        ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
 
 #endif

@@ -57,7 +57,7 @@ static_assert(ALL_REDUCE_SHORT_BYTES <= BOARD_CHUNK_BYTES / 2, "must fit the out
 
 static struct half *half_of(const struct launch *l, uint32_t rank)
 {
-    return (struct half *)board_data(&l->board, rank) + l->steps % 2;
+    return (struct half *)board_data(&l->board, l->place_of[rank]) + l->steps % 2;
 }
 
 /* memcpy() of nothing may not be given NULL; in place there is nothing to do. */
@@ -102,8 +102,8 @@ static void arrive(struct launch *l, unsigned round)
  * setting it fails. */
 static int await_arrival(struct launch *l, uint32_t peer, unsigned round)
 {
-    const struct board_slot *slot = board_slot(&l->board, peer);
-    _Atomic uint32_t *word = &board_slot(&l->board, peer)->arrive[round];
+    struct board_slot *slot = worker_peer(l, peer);
+    _Atomic uint32_t *word = &slot->arrive[round];
     for (bool looked = l->spin_ns == 0;;) {
         /* The stage first: whoever leaves has stored all its arrivals before. */
         bool left = atomic_load_explicit(&slot->stage, memory_order_acquire) == STAGE_LEFT;
@@ -266,7 +266,12 @@ int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
                            l->world_size);
     if (!data && bytes)
         return bad_argument(l, "launch_broadcast: data is NULL");
-    struct board_call call = {.op = CALL_BROADCAST, .root = (uint32_t)root, .bytes = bytes};
+    return collective_broadcast(l, data, bytes, (uint32_t)root);
+}
+
+int collective_broadcast(struct launch *l, void *data, size_t bytes, uint32_t root)
+{
+    struct board_call call = {.op = CALL_BROADCAST, .root = root, .bytes = bytes};
     int rc = enter(l);
     if (rc)
         return rc;
@@ -278,14 +283,14 @@ int launch_broadcast(struct launch *l, void *data, size_t bytes, int root)
     do {
         n = smaller(bytes - done, BOARD_CHUNK_BYTES);
         struct half *mine = next_half(l);
-        unsigned char *piece = n ? (unsigned char *)data + done : NULL;
+        unsigned char *piece = n && data ? (unsigned char *)data + done : NULL;
         if (sends)
             copy(mine->input, piece, n);
         rc = exchange(l, &call);
         if (rc)
             return rc;
-        if (!sends)
-            copy(piece, half_of(l, call.root)->input, n);
+        if (!sends && piece)
+            copy(piece, half_of(l, root)->input, n);
         done += n;
     } while (done < bytes);
     return finish(l);

@@ -50,13 +50,15 @@ enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
 
 /* The job's entry point, for programs that leave main() to liblaunch. The return value is the exit code
  * (0..255): LAUNCH_OK and LAUNCH_STOP become 0, any other negative result becomes 1, with launch_error() on
- * stderr and in the launcher's failure report. */
+ * stderr and in the launcher's failure report. When it returns LAUNCH_AGAIN because a rank was lost, it is called again in
+ * the same process (see launch_meet()). */
 int launch_main(struct launch *l, int argc, char **argv);
 
 /* Becomes a member of the group and returns when all ranks have come, or when --rendezvous-timeout has passed.
  * Call it from the main thread, once: the launcher's early notice of a death is tied to that thread. A member that
  * ends with 0 by _exit() or in a crash that its parent hides, and has not left, is a failure of the job; exit() leaves.
- * flags: 0 (reserved for consent to healing).
+ * flags: 0.
+ * In a standby (--standby) it returns when the process has become a rank; RANK, LOCAL_RANK and ROLE_RANK are set then.
  * *ret: the membership, to be given to launch_leave(); NULL on failure, and then the text is in launch_error(NULL).
  * LAUNCH_TIMEOUT: some ranks never came. LAUNCH_INVALID: this process, or another one, has already
  * joined as this rank. LAUNCH_STOP. LAUNCH_FAILED: no shared memory. */
@@ -113,6 +115,44 @@ LAUNCH_API int launch_step(struct launch *l, uint64_t step);
 
 /* LAUNCH_OK, LAUNCH_AGAIN or LAUNCH_STOP: may this generation go on? A load, no system call. Any thread. */
 LAUNCH_API int launch_check(const struct launch *l);
+
+/* ---- Healing (--on-failure=heal): a lost rank gets a new process, the others keep theirs ----
+ *
+ * Every waiting call of a survivor returns LAUNCH_AGAIN; it calls launch_meet(), and so does the new process, and all go on
+ * with the state of a survivor:
+ *
+ *     launch_keep(l, &state, sizeof state);         what a new process needs
+ *     do {
+ *         r = launch_meet(l);                       now all have the same state
+ *         while (r == LAUNCH_OK && state.step < last)
+ *             r = one_step(l, &state);              ends with: change state, launch_commit(l, state.step)
+ *     } while (r == LAUNCH_AGAIN);                  a rank was lost
+ *
+ * Collectives of the old generation never mix with those of the new one. Calling launch_meet() is the job's consent: a
+ * job that never does is started again as a whole. */
+
+/* What is kept: memory of the job's own that is the same on all ranks after a commit. All ranks name the same pieces in
+ * the same order, before launch_meet(). Naming a piece again changes nothing but its size. LAUNCH_INVALID: data is NULL;
+ * LAUNCH_FAILED: no memory. */
+LAUNCH_API int launch_keep(struct launch *l, void *data, size_t bytes);
+
+/* What is kept is whole again, and is state number n (any number that grows, the same on all ranks). Between the last
+ * collective of a step and this call the kept memory is changed, and nowhere else: so a step that is cut short
+ * changes nothing. A store; as launch_step(l, n) otherwise. */
+LAUNCH_API int launch_commit(struct launch *l, uint64_t n);
+
+/* Meets all ranks of the present generation: gives everything of an old one back (the communicator, too), waits for the
+ * others, and copies what is kept from launch_state_root() to ranks that are new or a commit behind. The first call, in the
+ * first generation, copies nothing. Ranks and the world's size may have changed afterwards.
+ * LAUNCH_OK, LAUNCH_STOP; LAUNCH_INVALID: ranks keep different things; LAUNCH_FAILED. */
+LAUNCH_API int launch_meet(struct launch *l);
+
+/* The rank whose state the others took in this generation: the newest commit, the lowest such rank. -1: nobody had
+ * any, as in the first one. For jobs that copy by themselves after launch_meet(). */
+LAUNCH_API int launch_state_root(const struct launch *l);
+
+/* 1 if that rank's process is new in this generation. */
+LAUNCH_API int launch_is_fresh(const struct launch *l, int rank);
 
 /* Records a failure of the job's own: its text is what launch_error() gives from now on, and what the launcher's failure
  * report shows for this rank. One line, printf-like. Returns result, so that

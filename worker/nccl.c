@@ -130,14 +130,21 @@ static void nccl_close(void *device, int peers_alive)
     free(n);
 }
 
-static const struct device_ops NCCL_OPS = {.name = "nccl", .close = nccl_close};
+/* What the job queued on the old communicator never ends: both go, the GPU and its memory stay. */
+static void nccl_again(void *device)
+{
+    drop(device);
+}
+
+static const struct device_ops NCCL_OPS = {
+    .name = "nccl", .close = nccl_close, .again = nccl_again};
 
 /* Has that rank come as far as we have? A rank that is done shows STAGE_RUNNING again; that it
  * had this generation's id tells it from one that never came. */
-static bool has_come(const struct board *b, uint32_t rank, unsigned generation)
+static bool has_come(const struct launch *l, uint32_t rank, unsigned generation)
 {
-    const struct board_head *head = b->head;
-    const struct board_slot *slot = board_slot(b, rank);
+    const struct board_head *head = launch_device_board(l)->head;
+    const struct board_slot *slot = launch_device_peer(l, rank);
 
     if (atomic_load(&slot->generation) != generation)
         return false;
@@ -149,7 +156,7 @@ static bool has_come(const struct board *b, uint32_t rank, unsigned generation)
 }
 
 /* "rank 1, 4, 5" or "ranks ... and 12 more"; returns how many. */
-static unsigned missing_ranks(const struct board *b, unsigned generation, uint32_t nranks,
+static unsigned missing_ranks(const struct launch *l, unsigned generation, uint32_t nranks,
                               char *text, size_t size)
 {
     unsigned missing = 0, listed = 0;
@@ -157,7 +164,7 @@ static unsigned missing_ranks(const struct board *b, unsigned generation, uint32
 
     text[0] = '\0';
     for (uint32_t rank = 0; rank < nranks; rank++) {
-        if (has_come(b, rank, generation))
+        if (has_come(l, rank, generation))
             continue;
         missing++;
         if (size - used < sizeof(", 4294967295 and 4294967295 more"))
@@ -176,7 +183,7 @@ static int fail_timeout(struct nccl *n)
     uint32_t nranks = (uint32_t)launch_world_size(n->l);
     char missing[MISSING_BYTES];
 
-    if (missing_ranks(b, n->generation, nranks, missing, sizeof(missing)) > 0)
+    if (missing_ranks(n->l, n->generation, nranks, missing, sizeof(missing)) > 0)
         return launch_fail(n->l, LAUNCH_TIMEOUT,
                            "communicator not set up after %u ms: %s did not ask for it",
                            b->head->rendezvous_timeout_ms, missing);

@@ -32,7 +32,11 @@ int launch_run_main(int (*entry)(struct launch *l, int argc, char **argv), int a
         fprintf(stderr, "%s\n", launch_error(NULL));
         return EXIT_FAILURE;
     }
-    int code = exit_code(l, entry(l, argc, argv));
+    int result;
+    do
+        result = entry(l, argc, argv);
+    while (result == LAUNCH_AGAIN && launch_check(l) == LAUNCH_AGAIN);
+    int code = exit_code(l, result);
     launch_leave(l);
     return code;
 }

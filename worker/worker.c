@@ -164,7 +164,7 @@ static int find_board(struct launch *l, uint32_t *ret_slot)
     if (!rc)
         rc = parse_number(l, ENV_BELL_FD, INT32_MAX, &bell_fd);
     if (!rc)
-        rc = parse_number(l, ENV_SLOT, BOARD_MAX_RANKS - 1, ret_slot);
+        rc = parse_number(l, ENV_SLOT, 2 * BOARD_MAX_RANKS - 1, ret_slot);
     if (!rc)
         rc = open_board(l, (int)board_fd);
     if (!rc)
@@ -172,26 +172,76 @@ static int find_board(struct launch *l, uint32_t *ret_slot)
     return rc;
 }
 
-static int read_place(struct launch *l, uint32_t slot)
+static int read_head(struct launch *l, uint32_t slot)
 {
     const struct board_head *h = l->board.head;
-    l->world_size = h->world_size;
+    uint64_t spares = h->spares;
+    l->places = h->world_size;
     l->restart_count = h->restart_count;
     l->spin_ns = h->spin_ns < SPIN_MAX_NS ? h->spin_ns : SPIN_MAX_NS;
-    uint64_t least = l->world_size * (BOARD_DATA_BYTES + sizeof(struct board_slot));
-    if (l->world_size < 1 || l->world_size > BOARD_MAX_RANKS || least > l->board.bytes)
-        return launch_fail(l, LAUNCH_FAILED, "board: impossible world size %u", l->world_size);
-    if (slot >= l->world_size)
+    uint64_t least = (l->places + spares) * (BOARD_DATA_BYTES + sizeof(struct board_slot));
+    if (l->places < 1 || l->places > BOARD_MAX_RANKS || spares > BOARD_MAX_RANKS ||
+        least > l->board.bytes)
+        return launch_fail(l, LAUNCH_FAILED, "board: impossible world size %u", l->places);
+    if (slot >= l->places + spares)
         return launch_fail(l, LAUNCH_FAILED, "%s=%u, but there are only %u ranks", ENV_SLOT, slot,
-                           l->world_size);
-    l->slot = board_slot(&l->board, slot);
-    l->rank = l->slot->rank;
+                           l->places);
+    l->place_of = calloc(l->places, sizeof *l->place_of);
+    return l->place_of ? LAUNCH_OK : launch_fail(l, LAUNCH_FAILED, "out of memory");
+}
+
+static int read_place(struct launch *l, uint32_t place)
+{
+    l->slot = board_slot(&l->board, place);
+    l->rank = atomic_load(&l->slot->rank);
     l->local_rank = l->slot->local_rank;
     l->device = l->slot->device;
-    if (l->rank != slot || l->local_rank >= l->world_size || l->device < -1)
+    if (l->rank >= l->places || l->local_rank >= l->places || l->device < -1)
         return launch_fail(l, LAUNCH_FAILED, "board: slot %u has rank %u, local rank %u, device %d",
-                           slot, l->rank, l->local_rank, l->device);
+                           place, l->rank, l->local_rank, l->device);
     return LAUNCH_OK;
+}
+
+/* Which place each rank of the generation has. The agent has written it before it let us go. */
+static bool read_table(struct launch *l)
+{
+    uint32_t members = atomic_load_explicit(&l->board.head->members, memory_order_acquire), n = 0;
+    if (members < 1 || members > l->places)
+        return false;
+    memset(l->place_of, 0xff, l->places * sizeof *l->place_of);
+    for (uint32_t place = 0; place < l->places; place++) {
+        uint32_t rank =
+            atomic_load_explicit(&board_slot(&l->board, place)->rank, memory_order_acquire);
+        if (rank == BOARD_NO_RANK)
+            continue;
+        if (rank >= members || l->place_of[rank] != UINT32_MAX)
+            return false;
+        l->place_of[rank] = place;
+        if (board_slot(&l->board, place) == l->slot)
+            l->rank = rank;
+        n++;
+    }
+    l->world_size = members;
+    return n == members && worker_peer(l, l->rank) == l->slot;
+}
+
+static int read_world(struct launch *l)
+{
+    const struct board_head *h = l->board.head;
+    bool sound = read_table(l);
+    l->root = (int)atomic_load_explicit(&h->root, memory_order_relaxed) - 1;
+    l->state = atomic_load_explicit(&h->root_state, memory_order_relaxed);
+    l->restore = atomic_load_explicit(&h->restore, memory_order_relaxed) != 0;
+    int verdict = worker_verdict(l); /* of a generation that is over, nothing need be right */
+    if (verdict || (sound && l->root >= -1 && l->root < (int)l->world_size))
+        return verdict;
+    return launch_fail(l, LAUNCH_FAILED, "board: the ranks of generation %u contradict each other",
+                       l->generation);
+}
+
+struct board_slot *worker_peer(const struct launch *l, uint32_t rank)
+{
+    return board_slot(&l->board, l->place_of[rank]);
 }
 
 /* ---- joining ---- */
@@ -200,6 +250,19 @@ static int already_joined(struct launch *l)
 {
     return launch_fail(l, LAUNCH_INVALID, "rank %u has already been joined by process %d", l->rank,
                        atomic_load(&l->slot->pid));
+}
+
+/* The process that was here before us has died; nothing that it told is ours. */
+static void forget_predecessor(struct board_slot *slot)
+{
+    atomic_store(&slot->join_flags, 0);
+    atomic_store(&slot->step, 0);
+    atomic_store(&slot->entered, 0);
+    atomic_store(&slot->finished, 0);
+    atomic_store(&slot->id_seen_ns, 0);
+    atomic_store(&slot->state, 0);
+    atomic_store(&slot->born, 0);
+    atomic_store(&slot->error_bytes, 0);
 }
 
 /* The lock tells whether another process is this rank now; the slot whether one was, in this
@@ -223,6 +286,7 @@ static int take_slot(struct launch *l)
         return already_joined(l);
     }
     l->locked = true;
+    forget_predecessor(l->slot);
     return LAUNCH_OK;
 }
 
@@ -231,10 +295,11 @@ unsigned worker_missing(const struct launch *l, char *text, size_t size)
     unsigned n = 0;
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < l->world_size; i++) {
+    for (uint32_t i = 0; i < l->places; i++) {
         const struct board_slot *slot = board_slot(&l->board, i);
-        if (atomic_load_explicit(&slot->stage, memory_order_acquire) != STAGE_NONE &&
-            atomic_load_explicit(&slot->generation, memory_order_relaxed) == l->generation)
+        if (atomic_load_explicit(&slot->rank, memory_order_relaxed) == BOARD_NO_RANK ||
+            (atomic_load_explicit(&slot->generation, memory_order_acquire) == l->generation &&
+             atomic_load_explicit(&slot->stage, memory_order_acquire) != STAGE_NONE))
             continue;
         if (n++ < MISSING_SHOWN && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%u", n > 1 ? ", " : "", i);
@@ -267,8 +332,12 @@ static void enter_generation(struct launch *l)
     l->epoch = load_epoch(l); /* first: a change after this ends the wait below */
     l->generation = atomic_load_explicit(&l->board.head->generation, memory_order_acquire);
     collective_reset(l);
+    if (!atomic_load_explicit(&l->slot->born, memory_order_relaxed))
+        atomic_store_explicit(&l->slot->born, l->generation, memory_order_relaxed);
     atomic_store_explicit(&l->slot->pid, l->pid, memory_order_relaxed);
-    atomic_store_explicit(&l->slot->generation, l->generation, memory_order_relaxed);
+    /* In this order: who sees the new generation sees no stage of the old one. */
+    atomic_store_explicit(&l->slot->stage, STAGE_NONE, memory_order_relaxed);
+    atomic_store_explicit(&l->slot->generation, l->generation, memory_order_release);
     launch_device_set_stage(l, STAGE_JOINED);
 }
 
@@ -289,18 +358,30 @@ static int await_running(struct launch *l, uint64_t deadline_ns)
 /* A generation that ends while we wait for it is no news to the caller: we wait for the next. */
 static int rendezvous(struct launch *l)
 {
-    uint32_t timeout_ms = l->board.head->rendezvous_timeout_ms;
-    uint64_t deadline =
-        timeout_ms ? clock_deadline_ns((uint64_t)timeout_ms + RENDEZVOUS_SLACK_MS) : CLOCK_NEVER;
+    uint32_t timeout_ms;
     int rc;
     do {
+        timeout_ms = *(volatile uint32_t *)&l->board.head->rendezvous_timeout_ms;
+        uint64_t limit_ms = timeout_ms ? (uint64_t)timeout_ms + RENDEZVOUS_SLACK_MS : 0;
         enter_generation(l);
-        rc = await_running(l, deadline);
+        rc = await_running(l, clock_deadline_ns(limit_ms));
+        if (rc == LAUNCH_OK)
+            rc = read_world(l);
     } while (rc == LAUNCH_AGAIN);
     if (rc == LAUNCH_TIMEOUT)
         return fail_rendezvous(l, timeout_ms);
     if (rc == LAUNCH_OK)
         launch_device_set_stage(l, STAGE_RUNNING);
+    return rc;
+}
+
+int worker_rejoin(struct launch *l)
+{
+    if (l->ops && l->ops->again)
+        l->ops->again(l->backend);
+    int rc = rendezvous(l);
+    if (rc == LAUNCH_OK)
+        l->error[0] = '\0'; /* that the old generation is over is no failure any more */
     return rc;
 }
 
@@ -312,10 +393,15 @@ static int join(struct launch *l, unsigned flags)
         return launch_fail(l, LAUNCH_INVALID, "launch_join: not called from the main thread");
     if (joined_pid == l->pid)
         return launch_fail(l, LAUNCH_INVALID, "launch_join: this process has already joined");
-    uint32_t slot;
+    uint32_t slot, place;
     int rc = find_board(l, &slot);
     if (!rc)
-        rc = read_place(l, slot);
+        rc = read_head(l, slot);
+    place = slot;
+    if (!rc && slot >= l->places)
+        rc = heal_await_place(l, slot, &place);
+    if (!rc)
+        rc = read_place(l, place);
     if (!rc)
         rc = take_slot(l);
     if (rc)
@@ -332,6 +418,8 @@ static void membership_free(struct launch *l)
     if (l->locked && l->pid == getpid() && pthread_mutex_unlock(&l->slot->lock) != 0)
         l->board = (struct board){.fd = -1};
     board_close(&l->board);
+    free(l->place_of);
+    free(l->kept);
     free(l);
 }
 
@@ -452,4 +540,9 @@ const struct board *launch_device_board(const struct launch *l)
 struct board_slot *launch_device_slot(const struct launch *l)
 {
     return l->slot;
+}
+
+struct board_slot *launch_device_peer(const struct launch *l, uint32_t rank)
+{
+    return worker_peer(l, rank);
 }

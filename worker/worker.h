@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a membership, shared by worker.c (which owns it) and collective.c. Nobody else may
+/* The inside of a membership, shared by worker.c (which owns it), collective.c and heal.c. Nobody else may
  * include this: main.c, runner.c and the device backends use launch.h and device.h. */
 #ifndef LAUNCH_WORKER_WORKER_H
 #define LAUNCH_WORKER_WORKER_H
@@ -15,9 +15,11 @@
 struct launch {
     struct board board;
     struct board_slot *slot; /* ours, in board */
-    int bell_fd; /* the process's own inheritance, not closed here; -1: nobody listens */
-    pid_t pid;   /* a forked child holds a copy of us that it must not use up */
-    bool locked; /* slot->lock is ours */
+    int bell_fd;        /* the process's own inheritance, not closed here; -1: nobody listens */
+    pid_t pid;          /* a forked child holds a copy of us that it must not use up */
+    bool locked;        /* slot->lock is ours */
+    uint32_t places;    /* of ranks in the board, dead ones too */
+    uint32_t *place_of; /* owned: of each rank of this generation; room for all places */
     uint32_t rank, world_size, local_rank;
     int32_t device;
     uint32_t generation, restart_count, spin_ns;
@@ -27,6 +29,14 @@ struct launch {
     uint32_t steps;    /* exchanges begun: the parity chooses the half of the data area */
     uint32_t barriers; /* value of arrive[] that ends the present barrier */
     bool disagreed; /* ranks made different calls: the counters may differ, nothing goes any more */
+
+    /* heal.c's. */
+    int root;           /* launch_state_root() */
+    uint64_t state;     /* root's state number */
+    bool restore;       /* somebody needs it */
+    uint32_t met;       /* last generation in which launch_meet() was through */
+    struct piece *kept; /* owned */
+    size_t kept_n;
 
     const struct device_ops *ops;
     void *backend;
@@ -45,6 +55,18 @@ MUST_CHECK int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t se
 /* Lists the ranks that have not joined l's generation: "3, 5", or the first eight "and 9 more".
  * Returns how many there are; text is "" if none. */
 unsigned worker_missing(const struct launch *l, char *text, size_t size);
+
+/* Gives everything of the old generation back and meets the others in the next one. */
+MUST_CHECK int worker_rejoin(struct launch *l);
+
+/* Of a rank of this generation. */
+struct board_slot *worker_peer(const struct launch *l, uint32_t rank);
+
+/* launch_broadcast() of checked arguments; data NULL: takes part, but has no use for what comes. */
+MUST_CHECK int collective_broadcast(struct launch *l, void *data, size_t bytes, uint32_t root);
+
+/* A standby in a spare slot waits for its place. *ret: the place. LAUNCH_STOP. */
+MUST_CHECK int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret);
 
 /* Zeroes what collective.c keeps in l and in l's slot; before the other ranks can look. */
 void collective_reset(struct launch *l);

@@ -36,3 +36,16 @@ const struct command *command_find(const char *name)
     }
     return NULL;
 }
+
+const char *command_title(const struct command *command, char buf[COMMAND_TITLE_BYTES])
+{
+    snprintf(buf, COMMAND_TITLE_BYTES, "launch %s%s%s", command->name, *command->args ? " " : "",
+             command->args);
+    return buf;
+}
+
+void command_help(FILE *out, const struct command *command)
+{
+    char title[COMMAND_TITLE_BYTES];
+    fprintf(out, "usage: %s\n\n%s\n", command_title(command, title), command->summary);
+}

@@ -4,6 +4,8 @@
 #ifndef LAUNCH_AGENT_CMD_COMMANDS_H
 #define LAUNCH_AGENT_CMD_COMMANDS_H
 
+#include <stdio.h>
+
 struct command {
     const char *name;    /* NULL ends the table */
     const char *args;    /* placeholders for --help; "" for none */
@@ -16,5 +18,12 @@ extern const struct command COMMANDS[];
 
 /* NULL: no subcommand of that name. */
 const struct command *command_find(const char *name);
+
+/* "launch status RUN [--json]"; returns buf. */
+#define COMMAND_TITLE_BYTES 128
+const char *command_title(const struct command *command, char buf[COMMAND_TITLE_BYTES]);
+
+/* Prints what `launch NAME --help` and `launch help NAME` show. */
+void command_help(FILE *out, const struct command *command);
 
 #endif

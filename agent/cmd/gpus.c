@@ -43,9 +43,8 @@ int cmd_gpus(int argc, char **argv)
     int exit_code = words_parse(&words, argc, argv, WORD_JSON | WORD_LEASE_DIR);
     if (exit_code >= 0)
         return exit_code;
-    if (show(&words, &units, &err) == 0) {
-        exit_code = words_flush();
-    } else {
+    exit_code = EXIT_CODE_OK;
+    if (show(&words, &units, &err) < 0) {
         log_error("gpus: %s", err.text);
         exit_code = EXIT_CODE_USAGE;
     }

@@ -86,18 +86,12 @@ static void print_topic(FILE *out, const struct topic *topic)
         print_entry(out, EXIT_ROWS[i].code, 9, EXIT_ROWS[i].text);
 }
 
-static void command_title(const struct command *command, char *buf, size_t size)
-{
-    snprintf(buf, size, "launch %s%s%s", command->name, *command->args ? " " : "", command->args);
-}
-
 static void print_commands(FILE *out)
 {
-    char title[128];
+    char title[COMMAND_TITLE_BYTES];
     fputs("Commands\n", out);
     for (const struct command *command = COMMANDS; command->name; command++) {
-        command_title(command, title, sizeof title);
-        print_entry(out, title, INDENT, command->summary);
+        print_entry(out, command_title(command, title), INDENT, command->summary);
     }
 }
 
@@ -145,19 +139,12 @@ void help_print(FILE *out)
 
 /* ---- launch help TOPIC ---- */
 
-static void print_command(FILE *out, const struct command *command)
-{
-    char title[128];
-    command_title(command, title, sizeof title);
-    fprintf(out, "usage: %s\n", title);
-    print_wrapped(out, 0, TEXT_INDENT, command->summary);
-}
-
 static void print_option(FILE *out, const struct field *field)
 {
     char ours[FIELD_ENV_BYTES], text[FIELD_ENV_BYTES + 64], word[TOPIC_BYTES];
     print_field(out, field);
-    snprintf(text, sizeof text, "Variable: %s", field_env(field, ours));
+    snprintf(text, sizeof text, "Variable: %s",
+             field->group == GROUP_FILE ? "none" : field_env(field, ours));
     print_wrapped(out, 0, INDENT, text);
     snprintf(text, sizeof text, "See also: launch help %s", topic_of_group(field->group, word));
     print_wrapped(out, 0, INDENT, text);
@@ -167,7 +154,7 @@ static void print_option(FILE *out, const struct field *field)
 static const struct field *find_option(const char *name)
 {
     const char *word = name + strspn(name, "-");
-    if (name[0] == '-' && word == name + 1 && word[1] == '\0')
+    if (name[0] == '-' && word == name + 1 && word[0] && !word[1])
         return field_find_letter(word[0]);
     for (size_t i = 0; i < FIELDS_N; i++) {
         char ours[FIELD_ENV_BYTES];
@@ -226,7 +213,7 @@ int help_print_topic(FILE *out, const char *name, struct err *err)
     const struct command *command = command_find(name);
     if (command) {
         fputs(between, out);
-        print_command(out, command);
+        command_help(out, command);
         between = "\n";
     }
     const struct field *field = find_option(name);

@@ -142,7 +142,7 @@ int cmd_logs(int argc, char **argv)
     int rc = show_logs(&r, &err);
     follow_finish(&r.follow);
     client_close(&job);
-    return rc >= 0 ? words_flush() : words_tell(&err);
+    return rc >= 0 ? EXIT_CODE_OK : words_tell(&err);
 }
 
 /* ---- attach ---- */

@@ -102,5 +102,5 @@ int cmd_ps(int argc, char **argv)
     else
         print_table(&jobs);
     client_finish(&jobs);
-    return words_flush();
+    return EXIT_CODE_OK;
 }

@@ -97,6 +97,13 @@ static int settle(struct parts *parts, const struct job_spec *spec, struct err *
     return EXIT_CODE_OK;
 }
 
+/* Tells what went wrong; for want of memory the user's words can't be blamed. */
+static int tell(const struct err *err, int exit_code)
+{
+    log_error("%s", err->text);
+    return err->code == -ENOMEM ? EXIT_CODE_OURS : exit_code;
+}
+
 /* All that can be found wrong is found and told here, before anything is started. */
 static int prepare(struct parts *parts, struct job_spec *spec)
 {
@@ -108,9 +115,7 @@ static int prepare(struct parts *parts, struct job_spec *spec)
             return exit_code;
         exit_code = settle(parts, spec, &err);
     }
-    if (exit_code)
-        log_error("%s", err.text);
-    return exit_code;
+    return exit_code ? tell(&err, exit_code) : EXIT_CODE_OK;
 }
 
 static int start(struct job_config *config, const struct lease *lease)
@@ -163,20 +168,18 @@ static int export_variables(char **env)
 static int show(const struct job_spec *spec, enum opts_action action)
 {
     struct err err;
+    int r;
     if (action == OPTS_HELP)
         help_print(stdout);
     else if (action == OPTS_VERSION)
         printf("launch " LAUNCH_RELEASE "\n");
     else if (action == OPTS_EXAMPLE_CONFIG)
         emit_example(stdout);
-    else if (emit_config(stdout, spec, &err) < 0) {
-        log_error("--print-config: %s", err.text);
-        return EXIT_CODE_USAGE;
+    else if ((r = emit_config(stdout, spec, &err)) < 0) {
+        err_wrap(&err, r, "--print-config");
+        return tell(&err, EXIT_CODE_USAGE);
     }
-    if (fflush(stdout) == 0)
-        return EXIT_CODE_OK;
-    log_error("stdout: %s", strerror(errno));
-    return EXIT_CODE_OURS;
+    return EXIT_CODE_OK;
 }
 
 static int run(struct job_spec *spec)
@@ -218,8 +221,7 @@ int cmd_run(int argc, char **argv)
         return EXIT_CODE_OURS;
     }
     if (opts_parse(&spec, argc, argv, &action, &err) < 0) {
-        log_error("%s", err.text);
-        exit_code = EXIT_CODE_USAGE;
+        exit_code = tell(&err, EXIT_CODE_USAGE);
     } else if (action != OPTS_RUN) {
         exit_code = show(&spec, action);
     } else if (export_variables(spec.env) < 0) {

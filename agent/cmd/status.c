@@ -133,7 +133,7 @@ static int look_once(struct look *look, const struct words *words, const struct 
         print_json(look, before);
     else
         print_table(look, before);
-    return words_flush();
+    return fflush(stdout) == 0 ? EXIT_CODE_OK : EXIT_CODE_OURS;
 }
 
 /* Until the job ends: that closes the socket. */

@@ -22,7 +22,8 @@ const struct topic TOPICS[] = {
      "on; keep the shell from replacing them first. $${local_rank} stands for the text itself; "
      "any other dollar is left alone."},
     {"environment", "Environment",
-     "Every option has a variable, LAUNCH_MAX_RESTARTS for --max-restarts, and some have "
+     "Every option, but for those of job files, has a variable, LAUNCH_MAX_RESTARTS for "
+     "--max-restarts, and some have "
      "torchrun's, named in brackets. The command line goes first, then LAUNCH_, then PET_, then "
      "the job file. An "
      "empty variable counts as not set.\n"

@@ -25,28 +25,19 @@ static const struct {
 
 /* ---- wrong words ---- */
 
-static const char *usage(const char *name, char *text, size_t size)
-{
-    const struct command *c = command_find(name);
-    snprintf(text, size, "launch %s%s%s", name, c && *c->args ? " " : "", c ? c->args : "");
-    return text;
-}
-
 /* Returns 0 for those who count words. */
 static int refuse(const char *command, const char *word, const char *why)
 {
-    char shown[FIELD_QUOTE_BYTES], line[160];
+    char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
     field_quote(word, strlen(word), shown);
     log_error("%s: %s%s%s; usage: %s", command, shown, *shown ? ": " : "", why,
-              usage(command, line, sizeof line));
+              command_title(command_find(command), title));
     return 0;
 }
 
 static int help(const char *command)
 {
-    char line[160];
-    const struct command *c = command_find(command);
-    printf("usage: %s\n\n%s\n", usage(command, line, sizeof line), c ? c->summary : "");
+    command_help(stdout, command_find(command));
     return EXIT_CODE_OK;
 }
 
@@ -174,14 +165,6 @@ int words_tell(const struct err *err)
 }
 
 /* ---- for people ---- */
-
-int words_flush(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return EXIT_CODE_OK;
-    log_error("stdout: %s", strerror(errno));
-    return EXIT_CODE_OURS;
-}
 
 const char *words_age(uint64_t ms, char text[WORDS_AGE_BYTES])
 {

@@ -38,9 +38,6 @@ int words_ask(struct client_job *job, enum wire_verb verb, const struct words *w
 /* Says an error and returns the exit code: 2 if something else should be asked for, 125 if that is not the reason. */
 int words_tell(const struct err *err);
 
-/* All that was printed must have arrived: the exit code, 0 or 125 and a line. */
-int words_flush(void);
-
 /* "3s", "5m12s", "2h05m", "3d04h" of milliseconds. Returns text. */
 #define WORDS_AGE_BYTES 32
 const char *words_age(uint64_t ms, char text[WORDS_AGE_BYTES]);

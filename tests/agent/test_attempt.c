@@ -38,7 +38,7 @@ static void prepare(const char *script)
     uv_loop_init(&loop);
     CHECK_INT(spec_init(&spec), ==, 0);
     CHECK_INT(environ_init(&environ_, N, environ, &err), ==, 0);
-    CHECK_INT(group_init(&group, N, on_exit_, NULL), ==, 0);
+    CHECK_INT(group_init(&group, N, 0, on_exit_, NULL, NULL), ==, 0);
     group_begin(&group, false);
     spec.run_id = strdup("r");
     CHECK_INT(logs_prepare(&logs, &spec, N, &err), ==, 0);

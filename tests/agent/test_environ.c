@@ -251,6 +251,30 @@ TEST(a_watched_worker_is_told_where_to_send_its_heartbeats_and_how_often)
     environ_finish(&e);
 }
 
+TEST(a_standby_is_told_that_it_is_one_and_has_no_rank_yet)
+{
+    struct environ e;
+    char *none[] = {NULL};
+    setup(4, 0);
+    CHECK_INT(environ_init(&e, 5, none, NULL), ==, 0);
+    char *const *env = environ_of(&e, &job, 4);
+    CHECK_STR(value(env, "LAUNCH_SPARE"), "1");
+    CHECK_STR(value(env, "LAUNCH_SLOT"), "4");
+    CHECK_STR(value(env, "WORLD_SIZE"), "4");
+    CHECK(!value(env, "RANK") && !value(env, "LOCAL_RANK") && !value(env, "ROLE_RANK"));
+    CHECK(!value(environ_of(&e, &job, 3), "LAUNCH_SPARE"));
+    environ_finish(&e);
+}
+
+TEST(a_standby_that_sees_one_gpu_fits_ranks_of_that_gpu_only)
+{
+    setup(4, 2);
+    CHECK(environ_fits(&job, 4, 0) && environ_fits(&job, 4, 1));
+    spec.share_gpus = true;
+    CHECK(environ_fits(&job, 4, 0) && !environ_fits(&job, 4, 1) && environ_fits(&job, 4, 2));
+    CHECK(!environ_fits(&job, 5, 0) && environ_fits(&job, 5, 3));
+}
+
 TEST(a_rank_with_a_place_has_threads_for_its_cores_unless_the_user_said_how_many)
 {
     struct environ e;

@@ -16,7 +16,7 @@ static void on_exit_(void *user, struct rank *rank)
 
 static void begin(bool has_pipes)
 {
-    CHECK_INT(group_init(&g, N, on_exit_, NULL), ==, 0);
+    CHECK_INT(group_init(&g, N, 0, on_exit_, NULL, NULL), ==, 0);
     group_begin(&g, has_pipes);
     for (uint32_t i = 0; i < N; i++) {
         CHECK_INT(g.ranks[i].index, ==, i);
@@ -91,7 +91,7 @@ static int start_three(uv_loop_t *loop, struct spawn_group **spawn, const char *
     uv_loop_init(loop);
     CHECK_INT(pipe2(ends, O_CLOEXEC), ==, 0);
     CHECK_INT(spawn_group_create(spawn, N, &err), ==, 0);
-    CHECK_INT(group_init(&g, N, on_exit_, NULL), ==, 0);
+    CHECK_INT(group_init(&g, N, 0, on_exit_, NULL, NULL), ==, 0);
     group_begin(&g, false);
     struct spawn_request *request = shell(script);
     request->stdio[1] = ends[1];
@@ -143,5 +143,62 @@ TEST(a_signal_that_is_passed_on_reaches_the_workers_only)
         CHECK_INT(g.ranks[i].reason, ==, REASON_EXIT);
         CHECK_INT(g.ranks[i].code, ==, 6);
     }
+    group_finish(&g);
+}
+
+static unsigned buried;
+
+static void on_buried(void *user)
+{
+    (void)user;
+    buried++;
+}
+
+TEST(a_buried_process_is_killed_with_all_below_it_and_stays_ours_until_it_is_reaped)
+{
+    uv_loop_t loop;
+    struct spawn_group *spawn;
+    int out =
+        start_three(&loop, &spawn, "setsid sh -c 'echo; exec sleep 300' & echo; exec sleep 300", 2);
+    g.on_buried = on_buried;
+    pid_t pid = g.ranks[1].pid;
+    g.ranks[1].suspected = true;
+    CHECK_INT(group_bury(&g, &g.ranks[1]), ==, 0);
+    CHECK(!rank_alive(&g.ranks[1]) && group_owns(&g, pid));
+    CHECK_INT(g.ranks[1].index, ==, 1);
+    CHECK_INT(group_alive(&g), ==, 2);
+    while (!buried)
+        uv_run(&loop, UV_RUN_ONCE);
+    CHECK(!group_owns(&g, pid) && !g.dying);
+    CHECK(!g.ranks[1].ended);
+    group_signal(&g, SIGKILL);
+    await_end(&loop, spawn, out); /* what was below it, too */
+    group_finish(&g);
+}
+
+TEST(a_rank_that_had_finished_counts_again_when_it_gets_a_process)
+{
+    begin(true);
+    CHECK(!exited(0));
+    CHECK(!group_note_drained(&g, 0));
+    CHECK_INT(g.unfinished, ==, N - 1);
+    group_revive(&g, 0, true);
+    CHECK_INT(g.unfinished, ==, N);
+    CHECK(!exited(1)); /* its output has not ended: it has not finished */
+    group_revive(&g, 1, true);
+    CHECK_INT(g.unfinished, ==, N);
+    CHECK(!g.drained[1]);
+    group_finish(&g);
+}
+
+TEST(a_standby_is_ours_and_no_rank)
+{
+    CHECK_INT(group_init(&g, N, 2, on_exit_, on_buried, NULL), ==, 0);
+    group_begin(&g, false);
+    CHECK_INT(g.spares[1].index, ==, N + 1);
+    g.spares[1].pid = 1000007;
+    CHECK(group_owns(&g, 1000007));
+    CHECK_INT(group_alive(&g), ==, 0);
+    g.spares[1].pid = 0;
     group_finish(&g);
 }

@@ -94,7 +94,7 @@ TEST(there_is_help_on_every_topic_group_command_option_and_variable)
         for (size_t n = 0; n < ARRAY_LEN(names) && names[n]; n++) {
             CHECK(topic(names[n], text, sizeof text, &err));
             CHECK_HAS(text, name);
-            CHECK_HAS(text, ours);
+            CHECK_INT(strstr(text, ours) != NULL, ==, FIELDS[i].group != GROUP_FILE);
         }
     }
     CHECK(topic("-n", text, sizeof text, &err));

@@ -38,6 +38,13 @@ static void write_stage(uint32_t rank, uint32_t generation, uint32_t stage)
     atomic_store(&board_slot(&worker, rank)->stage, stage);
 }
 
+/* A rank whose process joined in generation `born` and has that state. */
+static void be(uint32_t rank, uint32_t born, uint64_t state)
+{
+    atomic_store(&board_slot(&worker, rank)->born, born);
+    atomic_store(&board_slot(&worker, rank)->state, state);
+}
+
 static void ring(void)
 {
     CHECK_INT(eventfd_write(hb.bell, 1), ==, 0);
@@ -101,7 +108,9 @@ TEST(the_release_and_the_stop_can_be_seen_by_workers)
     open_at(4);
     const struct board_head *h = worker.head;
     CHECK_INT(h->running, ==, 0);
-    host_board_release(&hb);
+    for (uint32_t i = 0; i < N; i++)
+        be(i, 4, 0);
+    CHECK(host_board_release(&hb));
     CHECK_INT(h->running, ==, 4);
     uint32_t epoch = h->epoch;
     host_board_stop(&hb, 15);
@@ -161,4 +170,77 @@ TEST(without_descriptors_nothing_is_left_open)
     config.world_size = 0;
     CHECK_INT(host_board_open(&hb, &loop, &config, on_stage, news, &err), ==, -EINVAL);
     host_board_close(&hb);
+}
+
+TEST(the_next_generation_has_nobody_in_it_yet)
+{
+    open_at(1);
+    for (uint32_t i = 0; i < N; i++)
+        write_stage(i, 1, STAGE_RUNNING);
+    ring();
+    news[0] = '\0';
+    uint32_t epoch = worker.head->epoch;
+    host_board_next(&hb, 2, 0);
+    CHECK_INT(worker.head->generation, ==, 2);
+    CHECK_INT(worker.head->epoch, ==, epoch + 1);
+    ring();
+    CHECK_STR(news, "");
+    write_stage(1, 2, STAGE_JOINED);
+    ring();
+    CHECK_STR(news, "1:JOINED ");
+    CHECK(host_board_is_member(&hb, 1));
+    CHECK(!host_board_is_member(&hb, 0));
+    close_all();
+}
+
+TEST(the_newest_state_is_taken_and_of_equal_ones_the_lowest_rank)
+{
+    static const struct {
+        uint64_t state[N];
+        uint32_t born[N], root, restore;
+    } rows[] = {
+        {{5, 5, 5}, {1, 1, 1}, 1, 0}, {{5, 5, 0}, {1, 1, 2}, 1, 1}, {{4, 5, 5}, {1, 1, 1}, 2, 1},
+        {{0, 0, 1}, {2, 2, 1}, 3, 1}, {{0, 7, 6}, {2, 1, 1}, 2, 1},
+    };
+    open_at(2);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        for (uint32_t r = 0; r < N; r++)
+            be(r, rows[i].born[r], rows[i].state[r]);
+        CHECK(host_board_release(&hb));
+        CHECK_INT(worker.head->root, ==, rows[i].root);
+        CHECK_INT(worker.head->restore, ==, rows[i].restore);
+        CHECK_INT(worker.head->root_state, ==, rows[i].state[rows[i].root - 1]);
+    }
+    close_all();
+}
+
+TEST(ranks_whose_state_is_lost_are_not_let_go)
+{
+    open_at(2);
+    for (uint32_t i = 0; i < N; i++)
+        be(i, i == 1 ? 1 : 2, 0);
+    CHECK(!host_board_release(&hb));
+    CHECK_INT(worker.head->running, ==, 0);
+    for (uint32_t i = 0; i < N; i++)
+        be(i, 2, 0); /* all new: nothing was lost */
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->root, ==, 0);
+    close_all();
+}
+
+TEST(a_dropped_place_has_no_rank_and_those_behind_move_up)
+{
+    open_at(1);
+    host_board_drop(&hb, 1);
+    CHECK_INT(worker.head->members, ==, N);
+    host_board_next(&hb, 2, 0);
+    CHECK_INT(hb.members, ==, N - 1);
+    CHECK_INT(worker.head->members, ==, N - 1);
+    CHECK_INT(board_slot(&worker, 0)->rank, ==, 0);
+    CHECK_INT(board_slot(&worker, 1)->rank, ==, BOARD_NO_RANK);
+    CHECK_INT(board_slot(&worker, 2)->rank, ==, 1);
+    be(0, 1, 3), be(1, 1, 9), be(2, 1, 4); /* the dead one's state is nobody's */
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->root, ==, 2);
+    close_all();
 }

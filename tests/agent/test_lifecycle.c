@@ -45,7 +45,8 @@ static void walk(unsigned state, unsigned depth, bool hurried)
         CHECK(state != JOB_DONE);
         bool now = hurried || e == EVENT_NOW;
         if (now)
-            CHECK(next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_STOP);
+            CHECK(next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_HEAL &&
+                  next != JOB_STOP);
         walk(next, depth - 1, now && next != JOB_RESTART);
     }
 }
@@ -70,10 +71,22 @@ TEST(every_state_can_reach_the_end)
     }
 }
 
+TEST(healing_is_reached_from_a_running_group_only_and_leads_back_by_a_rendezvous_alone)
+{
+    for (unsigned s = 0; s < JOB_STATES_N; s++)
+        for (unsigned e = 0; e < JOB_EVENTS_N; e++) {
+            unsigned next = lifecycle_next(s, e);
+            if (next == JOB_HEAL)
+                CHECK((s == JOB_RUN || s == JOB_HEAL) && e == EVENT_HEAL);
+            if (s == JOB_HEAL && next == JOB_RUN)
+                CHECK_INT(e, ==, EVENT_JOINED);
+        }
+}
+
 TEST(a_restart_that_is_asked_for_ends_the_group_first_and_only_where_one_runs)
 {
     for (unsigned s = 0; s < JOB_STATES_N; s++) {
-        bool runs = s == JOB_RUN || s == JOB_RENDEZVOUS;
+        bool runs = s == JOB_RUN || s == JOB_RENDEZVOUS || s == JOB_HEAL;
         CHECK_INT(lifecycle_next(s, EVENT_RESTART), ==, runs ? JOB_STOP : JOB_BUG);
     }
 }

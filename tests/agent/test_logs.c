@@ -306,3 +306,32 @@ TEST(few_descriptors_are_left_to_pipes)
     CHECK_INT(logs_read_error(&logs, 0, buf, sizeof buf), ==, 0);
     teardown();
 }
+
+TEST(a_new_process_goes_on_in_the_files_and_finds_no_error_of_the_old_one)
+{
+    char buf[64], path[PATH_MAX];
+    for (int with_directory = 0; with_directory < 2; with_directory++) {
+        new_spec();
+        if (with_directory) {
+            set("log-dir", test_dir());
+            set("redirects", "3");
+        }
+        start(2);
+        leave_error(1, "{}");
+        leave_error(0, "{}");
+        logs_renew(&logs, 1, "a line\n");
+        CHECK_INT(logs_read_error(&logs, 1, buf, sizeof buf), ==, 0);
+        CHECK_INT(logs_read_error(&logs, 0, buf, sizeof buf), ==, 2);
+        leave_error(1, "[1]");
+        CHECK_INT(logs_read_error(&logs, 1, buf, sizeof buf), ==, 3);
+        if (with_directory) {
+            logs_flush(&logs, 5000);
+            snprintf(path, sizeof path, "%s/attempt_0/1/stderr.log", logs.dir);
+            FILE *f = fopen(path, "r");
+            CHECK(f && fgets(buf, sizeof buf, f));
+            CHECK_STR(buf, "a line\n");
+            fclose(f);
+        }
+        teardown();
+    }
+}

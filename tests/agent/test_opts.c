@@ -196,7 +196,7 @@ TEST(wrong_words_are_refused_with_one_helpful_line)
     CHECK_REFUSED("---: unknown option; --help lists them all", "---", "p");
     CHECK_REFUSED("--: unknown option; --help lists them all", "--=4", "p");
     CHECK_REFUSED("-: unknown option; --help lists them all", "-=4", "p");
-    CHECK_REFUSED("--help: unknown option; --help lists them all", "--help=4", "p");
+    CHECK_REFUSED("--help: takes no value", "--help=4", "p");
     CHECK_REFUSED("--max-restarts: needs a value: --max-restarts=N", "--max-restarts");
     CHECK_REFUSED("--role: needs a value: --role=NAME", "--role", "--standalone", "p");
     CHECK_REFUSED("--role: needs a value: --role=NAME", "--role", "--", "p");
@@ -204,6 +204,27 @@ TEST(wrong_words_are_refused_with_one_helpful_line)
     CHECK_REFUSED("no program given; usage: launch [options] program [arguments]", "-n4", "--");
     CHECK_REFUSED("the program's name is empty; usage: launch [options] program [arguments]", "",
                   "x");
+}
+
+TEST(an_error_names_the_option_as_it_was_written)
+{
+    clear_environment();
+    CHECK_REFUSED(
+        "--rdzv-id: must be 1 to 63 of A-Z a-z 0-9 . _ -, a letter or digit first, not 'a/b'",
+        "--rdzv_id=a/b", "p");
+    CHECK_REFUSED("--numa-binding: needs a value: "
+                  "--numa-binding=none|node|socket|exclusive|core-complex|cores",
+                  "--numa-binding", "--", "p");
+    CHECK_REFUSED("--max-restarts: must be a number from 0 to 1000000, not 'x'", "--max_restarts",
+                  "x", "p");
+    CHECK_REFUSED("--tee: needs a value: --tee=MAP", "-t");
+}
+
+TEST(a_mistyped_help_is_known_again)
+{
+    clear_environment();
+    CHECK_REFUSED("--hepl: unknown option; did you mean --help?", "--hepl");
+    CHECK_REFUSED("--verison: unknown option; did you mean --version?", "--verison", "p");
 }
 
 TEST(an_empty_argument_vector_is_refused)

@@ -104,10 +104,10 @@ TEST(a_program_on_the_command_line_takes_the_place_of_the_files_and_its_argument
 /* Two values that the row takes. */
 static bool two_values(const struct field *field, const char *ret[2])
 {
-    static const char *const TEXTS[] = {"1",      "2",        "0",    "1s",     "job",    "rank",
-                                        "worker", "torchrun", "none", "auto",   "off",    "USR1",
-                                        "TERM",   "signal:1", "fork", "c10d",   "static", "spawn",
-                                        "1:1",    "a=1",      "null", "default"};
+    static const char *const TEXTS[] = {"1",      "2",        "0",    "1s",      "job",    "rank",
+                                        "worker", "torchrun", "none", "auto",    "off",    "USR1",
+                                        "TERM",   "signal:1", "fork", "c10d",    "static", "spawn",
+                                        "1:1",    "a=1",      "null", "default", "uuid",   "heal"};
     int n = 0;
     for (size_t i = 0; i < ARRAY_LEN(TEXTS) && n < 2; i++) {
         struct job_spec spec;

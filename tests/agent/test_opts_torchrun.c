@@ -16,7 +16,7 @@ static const struct flag {
     {.name = "nnodes", .value = "1:1", .bad = "2"},
     {.name = "nproc-per-node", .value = "3", .bad = "0"},
     {.name = "rdzv-backend", .value = "c10d", .bad = "etcd"},
-    {.name = "rdzv-endpoint", .value = "localhost:0"},
+    {.name = "rdzv-endpoint", .value = "localhost:0", .bad = "localhost:"},
     {.name = "rdzv-id", .value = "job-7", .bad = "a/b"},
     {.name = "rdzv-conf", .value = "timeout=900,join_timeout=600", .bad = "a"},
     {.name = "standalone"},
@@ -112,7 +112,27 @@ TEST(a_bad_value_of_any_flag_of_torchrun_is_refused_by_name)
         snprintf(word, sizeof word, "--%s=%s", FLAGS[i].name, bad);
         CHECK(!taken(word, NULL, &err));
         CHECK_HAS(err.text, "must be ");
-        CHECK_HAS(err.text, field_find(FLAGS[i].name, strlen(FLAGS[i].name))->name);
+        CHECK_HAS(err.text, FLAGS[i].name);
+    }
+}
+
+TEST(an_endpoint_is_a_host_with_or_without_a_port)
+{
+    static const char *const GOOD[] = {"localhost", "localhost:29400", "[::1]:0", "[::1]",
+                                       "::1",       "10.0.0.1:65535",  ""};
+    static const char *const BAD[] = {"h:",       "h:x", "h:65536", "h:99999999999999999999",
+                                      "[::1]:-1", "h:1 "};
+    CHECK_INT(clearenv(), ==, 0);
+    char word[128];
+    for (size_t i = 0; i < ARRAY_LEN(GOOD); i++) {
+        snprintf(word, sizeof word, "--rdzv-endpoint=%s", GOOD[i]);
+        expect_taken(word, NULL);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        struct err err = {0};
+        snprintf(word, sizeof word, "--rdzv-endpoint=%s", BAD[i]);
+        CHECK(!taken(word, NULL, &err));
+        CHECK_HAS(err.text, "must be a host, or host and port");
     }
 }
 

@@ -63,6 +63,16 @@ TEST(a_port_in_use_is_refused_by_name)
     CHECK_INT(fd, ==, -1);
 }
 
+TEST(an_address_of_another_server_is_refused_by_its_option)
+{
+    uint16_t got;
+    int fd = -1;
+    struct err err;
+    CHECK_INT(port_reserve("192.0.2.1", 0, &fd, &got, &err), ==, -EADDRNOTAVAIL);
+    CHECK_HAS(err.text, "a master port on 192.0.2.1 (--master-addr): ");
+    CHECK_INT(fd, ==, -1);
+}
+
 TEST(names_are_never_resolved)
 {
     AUTO_FD fd = -1;

@@ -509,3 +509,26 @@ TEST(a_blocked_stdout_does_not_hold_up_stderr)
     CHECK_STR(text, "help\n");
     teardown();
 }
+
+TEST(a_cut_reads_what_is_there_and_the_rank_may_have_new_pipes_at_once)
+{
+    setup();
+    int a = add(0, RELAY_STDOUT);
+    say(a, "of the old one\n");
+    relay_rank_drain(rig.relay, 0, 60000);
+    relay_rank_cut(rig.relay, 0);
+    rig.in[0][RELAY_STDOUT] = -1;
+    int b = add(0, RELAY_STDOUT);
+    say(b, "of the new one\n");
+    CHECK_INT(write(a, "too late", 8), ==, -1);
+    close(a);
+    settle();
+    CHECK_STR(rig.got, "of the old one\nof the new one\n");
+    CHECK_INT(rig.n_ended, ==, 0); /* neither did the rank end ... */
+    close_fd(&rig.in[0][RELAY_STDOUT]);
+    relay_rank_drain(rig.relay, 0, 60000);
+    while (!rig.n_ended)
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    CHECK_INT(rig.ended[0], ==, 1); /* ... until the new one did */
+    teardown();
+}

@@ -209,3 +209,27 @@ TEST(the_history_forgets_what_can_no_longer_count)
     restart_finish(&history);
     restart_finish(&history);
 }
+
+TEST(what_only_lacks_a_restart_is_spent_and_nothing_else_is)
+{
+    static const struct {
+        uint32_t max, made;
+        enum reason reason;
+        int exit_code;
+        bool stop, spent;
+    } rows[] = {
+        {0, 0, REASON_EXIT, 3, false, true},     {2, 2, REASON_SIGNAL, 137, false, true},
+        {2, 1, REASON_EXIT, 3, false, false}, /* one is left */
+        {0, 0, REASON_EXIT, 93, false, false},   {2, 2, REASON_EXIT, 93, false, false},
+        {0, 0, REASON_SPAWN, 126, false, false}, {2, 2, REASON_EXIT, 3, true, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct restart_policy policy = policy_of(rows[i].max);
+        CHECK_INT(codeset_parse(&policy.not_on, "93"), ==, 0);
+        struct restart_history history = made(RESTART_EXIT, rows[i].made);
+        history.stop_requested = rows[i].stop;
+        struct restart_failure failure = {
+            .reason = rows[i].reason, .exit_code = rows[i].exit_code, .started = true};
+        CHECK_INT(restart_decide(&policy, &history, &failure, 100000, 0).spent, ==, rows[i].spent);
+    }
+}

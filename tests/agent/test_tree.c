@@ -92,11 +92,11 @@ TEST(all_children_but_those_kept_are_signalled_with_their_trees)
     CHECK_INT(tree_signal_children(SIGKILL, is_kept, &first), ==, 1);
     CHECK_INT(ended(second), ==, 1000 + SIGKILL);
     CHECK_INT(waitpid(first, NULL, WNOHANG), ==, 0);
-    CHECK_INT(tree_first_child(), ==, first);
+    CHECK_INT(tree_first_child(NULL, NULL), ==, first);
     CHECK_INT(tree_signal_children(SIGTERM, NULL, NULL), ==, 1);
     CHECK_INT(ended(first), ==, 1000 + SIGTERM);
     gone();
-    CHECK_INT(tree_first_child(), ==, 0);
+    CHECK_INT(tree_first_child(NULL, NULL), ==, 0);
     CHECK_INT(tree_signal_children(SIGTERM, NULL, NULL), ==, 0);
 }
 

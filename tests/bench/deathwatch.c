@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* SIGKILL to news, for a worker of N MiB resident: by the robust lock (agent/deathwatch.c, on the loop) and by the
- * pidfd. deathwatch [MiB [rounds]] */
+ * pidfd. deathwatch [MiB [rounds]]
+ * deathwatch look: what the agent's look at the stages of 64 ranks costs. */
 #include "../../agent/deathwatch.h"
+#include "../../agent/host_board.h"
 #include "../../proto/clock.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -92,6 +95,28 @@ static void print(const char *what, double *ms, unsigned n)
            ms[(size_t)n * 99 / 100], ms[n - 1]);
 }
 
+static void on_stage(void *user, uint32_t rank, enum stage stage)
+{
+    (void)user, (void)rank, (void)stage;
+}
+
+static int look(void)
+{
+    enum { RANKS = 64, LOOKS = 200000 };
+    struct host_board hb = {0};
+    struct board_config config = {.world_size = RANKS, .generation = 1};
+    struct err err;
+    if (host_board_open(&hb, &loop, &config, on_stage, NULL, &err) < 0)
+        return 1;
+    clock_t start = clock(); /* of this process alone: the machine may be busy */
+    for (unsigned i = 0; i < LOOKS; i++)
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            host_board_look_at(&hb, rank);
+    printf("look %.1f\n", (double)(clock() - start) / CLOCKS_PER_SEC * NS_PER_S / LOOKS);
+    host_board_close(&hb);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static double lock[ROUNDS_MAX], pidfd[ROUNDS_MAX];
@@ -101,6 +126,8 @@ int main(int argc, char **argv)
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     uv_loop_init(&loop);
+    if (argc > 1 && strcmp(argv[1], "look") == 0)
+        return look();
     if (rounds < 1 || rounds > ROUNDS_MAX)
         return 2;
     for (unsigned i = 0; i < rounds; i++) {

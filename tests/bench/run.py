@@ -320,9 +320,30 @@ class Bench:
             argv = ["env", f"LAUNCH_SYSROOT={d}", f"XDG_RUNTIME_DIR={d}", measure.LAUNCH, "ps"]
             taken = [ms for ms, code in stopwatch(argv, rounds=self.rounds(50, 10)) if code == 0]
         self.results.add("ps", "launch ps with 50 jobs", "ms", taken, goal="<= 20 ms", limit=20)
+
     def lease(self):
         """A lease on GPUs: its cost, and how soon the next job has them."""
         lease.run(self)
+
+    def heal(self):
+        """A rank of a job kills itself while the others are in a barrier, to the next barrier of all."""
+        for n, limit in ((8, 5), (64, 30)):
+            for way in ("exec", "none"):
+                with Fifos("unused") as (path,):
+                    rounds = self.rounds(50, 10)
+                    options = [f"--max-restarts={rounds}", "--on-failure=heal", f"--standby={way}", "--"]
+                    out = run(self.peers.argv("launch", n, *options, helper("heal"), path + ".shared", str(rounds), "50"))
+                told = [[float(us) / 1e3 for us in line.split()[2:]] for line in out.splitlines() if line.startswith("round")]
+                steps = zip(("first survivor told", "last survivor told", "all have met", "next barrier of all"), zip(*told))
+                for what, ms in steps:
+                    goal = what.startswith("next") and way == "exec"
+                    self.results.add("heal", f"SIGKILL of one of {n}, standby {way}, to {what}", "ms", list(ms),
+                                     goal=goal and f"<= {limit} ms", limit=limit if goal else None)
+            store = [float(line.split()[1]) for line in out.splitlines() if line.startswith("store")]
+            if n == 8:
+                self.results.add("heal", "launch_step(): store and check", "ns", store, goal="<= 2 ns", limit=2)
+        look = float(run([helper("deathwatch"), "look"]).split()[1])
+        self.results.add("heal", "the agent's look at 64 ranks", "ns", [look], goal="< 1000 ns", limit=1000)
 
 
 class Fifos:
@@ -358,7 +379,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "config", "ps", "lease")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease")
 
 
 # ---- what a start pays for ----

@@ -145,7 +145,7 @@ TEST(a_mistyped_name_finds_the_nearest_one)
     CHECK_STR(nearest("max-restart"), "max-restarts");
     CHECK_STR(nearest("share-gpu"), "share-gpus");
     CHECK_STR(nearest("rdvz-id"), "run-id");
-    CHECK_STR(nearest("stand"), "standalone");
+    CHECK_STR(nearest("standa"), "standalone");
     CHECK(nearest("zebra") == NULL);
     CHECK(nearest("x") == NULL);
     CHECK(nearest("") == NULL);
@@ -165,6 +165,20 @@ TEST(every_name_with_a_letter_missing_is_found_again)
             snprintf(word, sizeof word, "%.*s%s", (int)hole, FIELDS[i].name,
                      FIELDS[i].name + hole + 1);
             CHECK_STR(nearest(word), FIELDS[i].name);
+        }
+    }
+}
+
+TEST(every_name_with_two_letters_swapped_is_found_again)
+{
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        const char *name = FIELDS[i].name;
+        for (size_t at = 0; at + 1 < strlen(name) && strlen(name) > 2; at++) {
+            char word[64];
+            snprintf(word, sizeof word, "%s", name);
+            word[at] = name[at + 1];
+            word[at + 1] = name[at];
+            CHECK_STR(nearest(word), name);
         }
     }
 }
@@ -363,7 +377,8 @@ TEST(switches_and_words_are_matched_whole)
         for (size_t b = 0; b < ARRAY_LEN(BAD) && !FIELDS[i].arg && !FIELDS[i].max; b++)
             refused(FIELDS[i].name, BAD[b]);
     }
-    refused("wait", "on"); /* a switch that may be a time */
+    taken("wait", "on");
+    refused("wait", "onn"); /* a switch that may be a time */
     taken("wait", "2");
     refused("exit-code", "0");
     refused("exit-code", "Worker");
@@ -375,7 +390,8 @@ TEST(switches_and_words_are_matched_whole)
     refused("nnodes", "1:1:1");
     taken("nnodes", "1:1");
     taken("rdzv-endpoint", "");
-    taken("rdzv-endpoint", "localhost:0\x01");
+    taken("rdzv-endpoint", "localhost:0");
+    taken("local-addr", "local\x01host");
 }
 
 TEST(names_may_hold_only_what_is_safe_where_they_end_up)

@@ -10,8 +10,18 @@ run help --help; check "help --help is the same" cmp -s out all
 run --version; check "one line of version: $(cat out)" has '^launch [0-9]+\.[0-9]+\.[0-9]+$' out
 run help restarts; expect 0 "a topic"; check "text and options: $(cat out)" has '^Restarts$' out
 run help PET_NNODES; check "a variable: $(cat out)" has '--nnodes=' out
-run help restartss; expect 2 "no such topic"; check "the nearest: $(cat err)" has 'did you mean: launch help restarts\?' err
+run help restrats; expect 2 "no such topic"; check "the nearest: $(cat err)" has 'did you mean: launch help restarts\?' err
 run help one two; expect 2 "two topics"
+
+commands=$(sed -n '/^Commands/,/^$/s/^  launch \([a-z]*\) .*/\1/p' all)
+check "commands are listed: $commands" test "$(wc -w <<<"$commands")" -ge 10
+for command in $commands; do
+    run $command --help; expect 0 "$command --help"
+    check "$command --help says how it is used: $(head -1 out)" has '^usage: launch ' out
+    check "$command --help has lines of a terminal's width" not has '.{81}' out
+    "$LAUNCH" $command --help >/dev/full 2>err; rc=$?; expect 125 "$command --help on a full disk"
+    check "a full disk is told: $(cat err)" has 'No space left' err
+done
 
 run help --man; expect 0 "--man"; mv out launch.1
 if command -v mandoc >/dev/null; then

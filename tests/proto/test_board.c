@@ -424,3 +424,23 @@ TEST(a_rank_outside_the_board_is_our_bug)
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     }
 }
+
+TEST(spares_lie_behind_the_ranks_and_have_no_rank)
+{
+    struct err err = {0};
+    struct board_config config = {.world_size = 3, .spares = 2, .generation = 1};
+    struct board b, other;
+    CHECK_INT(board_create(&b, &config, &err), ==, 0);
+    CHECK_INT(board_open(&other, b.fd, &err), ==, 0);
+    CHECK_INT(other.places, ==, 5);
+    CHECK_INT(other.head->members, ==, 3);
+    for (uint32_t i = 0; i < 5; i++)
+        CHECK_INT(board_slot(&other, i)->rank, ==, i < 3 ? i : BOARD_NO_RANK);
+    CHECK((char *)board_data(&other, 4) + BOARD_DATA_BYTES == (char *)other.head + other.bytes);
+    board_close(&other);
+    b.head->spares = 1; /* the sizes contradict each other */
+    CHECK_INT(board_open(&other, b.fd, &err), ==, -EPROTO);
+    board_close(&b);
+    config.spares = BOARD_MAX_RANKS + 1;
+    CHECK_INT(board_create(&b, &config, &err), ==, -EINVAL);
+}

@@ -149,7 +149,7 @@ TEST(a_bad_variable_is_named)
         {ENV_BELL_FD, "0", "LAUNCH_BELL_FD=0 is no eventfd"},
         {ENV_BELL_FD, "1000000", "LAUNCH_BELL_FD=1000000 is no eventfd"},
         {ENV_SLOT, NULL, "LAUNCH_SLOT is not set"},
-        {ENV_SLOT, "4096", "LAUNCH_SLOT=4096 is not a number from 0 to 4095"},
+        {ENV_SLOT, "8192", "LAUNCH_SLOT=8192 is not a number from 0 to 8191"},
         {ENV_SLOT, "2", "LAUNCH_SLOT=2, but there are only 2 ranks"},
     };
     struct group g;
@@ -174,9 +174,9 @@ TEST(a_slot_that_makes_no_sense_is_refused)
     group_open(&g, 2, 0);
     struct board_slot *slot = board_slot(&g.board, 1);
     group_environ(&g, 1);
-    slot->rank = 0;
+    slot->rank = 2;
     CHECK_INT(launch_join(&l, 0), ==, LAUNCH_FAILED);
-    CHECK_HAS(launch_error(NULL), "slot 1 has rank 0");
+    CHECK_HAS(launch_error(NULL), "slot 1 has rank 2");
     slot->rank = 1;
     slot->local_rank = 2;
     CHECK_INT(launch_join(&l, 0), ==, LAUNCH_FAILED);
@@ -268,7 +268,7 @@ TEST(the_list_of_missing_ranks_is_cut_after_eight)
     struct group g;
     char text[128];
     group_open(&g, 20, 0);
-    struct launch l = {.board = g.board, .world_size = 20, .generation = 1};
+    struct launch l = {.board = g.board, .places = 20, .generation = 1};
     CHECK_INT(worker_missing(&l, text, sizeof text), ==, 20);
     CHECK_STR(text, "0, 1, 2, 3, 4, 5, 6, 7 and 12 more");
     for (uint32_t i = 0; i < 20; i++) {
@@ -346,7 +346,7 @@ static void on_close(void *device, int peers_alive)
     closed_with = peers_alive;
 }
 
-static const struct device_ops fake_ops = {"fake", on_close};
+static const struct device_ops fake_ops = {.name = "fake", .close = on_close};
 
 static void leave_with_device(bool new_generation, bool failed, int peers_alive)
 {

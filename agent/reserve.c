@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "reserve.h"
+
+#include "log.h"
+
+#include <signal.h>
+
+static void close_pipes(struct reserve *r, uint32_t i)
+{
+    for (enum relay_stream_kind kind = 0; kind < RELAY_KINDS_N; kind++)
+        close_fd(&r->pipes[i][kind]);
+}
+
+static void on_exit_(void *user, struct rank *standby)
+{
+    struct reserve *r = user;
+    char what[512];
+    close_pipes(r, standby->index - r->group->n);
+    rank_describe_end(standby, what, sizeof what);
+    if (!standby->stopped_by_us)
+        log_warn("a standby (pid %d) %s before it was needed", (int)standby->last_pid, what);
+    r->on_gone(r->user);
+}
+
+int reserve_init(struct reserve *r, struct attempt *attempt, struct attempt_config *config,
+                 struct group *group, void (*on_gone)(void *user), void *user)
+{
+    *r = (struct reserve){
+        .attempt = attempt, .config = config, .group = group, .on_gone = on_gone, .user = user};
+    if (!group->spares_n)
+        return 0;
+    r->pipes = calloc(group->spares_n, sizeof *r->pipes);
+    if (!r->pipes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < group->spares_n; i++) {
+        r->pipes[i][RELAY_STDOUT] = r->pipes[i][RELAY_STDERR] = -1;
+        rank_init(&group->spares[i], group->n + i, on_exit_, r);
+    }
+    return 0;
+}
+
+void reserve_fill(struct reserve *r)
+{
+    for (uint32_t i = 0; i < r->group->spares_n; i++) {
+        struct err err;
+        if (rank_alive(&r->group->spares[i]))
+            continue;
+        if (attempt_start_spare(r->attempt, r->config, i, r->pipes[i], &err) < 0)
+            log_warn("a standby can't be started: %s", err.text);
+    }
+}
+
+static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank)
+{
+    const struct environ_job *job = &r->config->job;
+    bool own_words = r->config->program->lists != NULL; /* every rank has arguments of its own */
+    return rank_alive(standby) && !standby->stopped_by_us &&
+           environ_fits(job, standby->index, rank) &&
+           (!own_words || environ_rank_of(job, standby->index) == rank);
+}
+
+bool reserve_use(struct reserve *r, uint32_t rank)
+{
+    for (uint32_t i = 0; i < r->group->spares_n; i++) {
+        struct err err;
+        const struct rank *standby = &r->group->spares[i];
+        if (!fits(r, standby, rank))
+            continue;
+        if (attempt_use_spare(r->attempt, r->config, i, r->pipes[i], rank, &err) == 0)
+            return true;
+        log_warn("a standby can't be used: %s", err.text);
+    }
+    return false;
+}
+
+void reserve_dismiss(struct reserve *r)
+{
+    for (uint32_t i = 0; i < r->group->spares_n; i++) {
+        rank_signal(&r->group->spares[i], SIGKILL);
+        close_pipes(r, i);
+    }
+}
+
+void reserve_finish(struct reserve *r)
+{
+    free(r->pipes);
+    *r = (struct reserve){0};
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Data-parallel training that goes on when ranks are killed: a small network learns a function of 8 numbers from samples that
+ * are made up from their own number, so that every rank can make any of them again.
+ *
+ *     train [STEPS]
+ *
+ * Each rank computes the gradient over its part of a batch; the sum over all ranks, formed in order of rank, moves the same
+ * weights everywhere. What a lost rank knew, every other one knows as well: its successor gets it from them. Hence the loss
+ * at the end is the same to the last bit, however many ranks were lost on the way. */
+#include "launch.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INPUTS = 8, HIDDEN = 32, WEIGHTS = HIDDEN * (INPUTS + 2) + 1, BATCH = 256 };
+
+#define RATE 0.02f
+#define MOMENTUM 0.9f
+
+/* All that training knows. The same on all ranks after each step. */
+struct model {
+    uint64_t step;
+    float loss; /* of the batch before */
+    float weight[WEIGHTS], speed[WEIGHTS];
+};
+
+/* Of one rank, to be summed over all. */
+struct gradient {
+    float weight[WEIGHTS];
+    float loss;
+};
+
+static struct model model;
+
+/* ---- samples ---- */
+
+/* splitmix64: a number's own random number. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* From -1 to 1. */
+static float uniform(uint64_t seed)
+{
+    return (float)(mix(seed) >> 40) / (float)(1 << 23) - 1;
+}
+
+static float make_sample(uint64_t number, float x[INPUTS])
+{
+    for (int i = 0; i < INPUTS; i++)
+        x[i] = uniform(number * INPUTS + (uint64_t)i);
+    return x[0] * x[1] + x[2] * x[3] - x[4] + 0.5f * x[5] * x[6] * x[7];
+}
+
+/* ---- the network: y = v * softsign(W x + b) + c ---- */
+
+static float softsign(float a)
+{
+    return a / (1 + (a < 0 ? -a : a));
+}
+
+/* Adds one sample's part to the gradient. Weights of a hidden unit: INPUTS of W, one of b, one of v. */
+static void learn_from(uint64_t number, struct gradient *g)
+{
+    float x[INPUTS], hidden[HIDDEN], y = model.weight[WEIGHTS - 1];
+    float wanted = make_sample(number, x);
+    for (int h = 0; h < HIDDEN; h++) {
+        const float *w = &model.weight[h * (INPUTS + 2)];
+        float a = w[INPUTS];
+        for (int i = 0; i < INPUTS; i++)
+            a += w[i] * x[i];
+        hidden[h] = softsign(a);
+        y += w[INPUTS + 1] * hidden[h];
+    }
+    float error = y - wanted;
+    g->loss += error * error;
+    g->weight[WEIGHTS - 1] += error;
+    for (int h = 0; h < HIDDEN; h++) {
+        const float *w = &model.weight[h * (INPUTS + 2)];
+        float *d = &g->weight[h * (INPUTS + 2)];
+        float slope = 1 - (hidden[h] < 0 ? -hidden[h] : hidden[h]);
+        float back = error * w[INPUTS + 1] * slope * slope;
+        d[INPUTS + 1] += error * hidden[h];
+        d[INPUTS] += back;
+        for (int i = 0; i < INPUTS; i++)
+            d[i] += back * x[i];
+    }
+}
+
+/* ---- training ---- */
+
+static void begin(void)
+{
+    for (uint64_t i = 0; i < WEIGHTS; i++)
+        model.weight[i] = 0.5f * uniform(~i);
+}
+
+static void move_weights(const struct gradient *sum)
+{
+    for (int i = 0; i < WEIGHTS; i++) {
+        model.speed[i] = MOMENTUM * model.speed[i] - RATE * sum->weight[i] / BATCH;
+        model.weight[i] += model.speed[i];
+    }
+    model.loss = sum->loss / BATCH;
+    model.step++;
+}
+
+/* The model changes at the end only: a step that is cut short has changed nothing. */
+static int train_step(struct launch *l)
+{
+    struct gradient mine = {.loss = 0}, sum;
+    uint64_t first = model.step * BATCH;
+    for (int i = launch_rank(l); i < BATCH; i += launch_world_size(l))
+        learn_from(first + (uint64_t)i, &mine);
+    int r =
+        launch_all_reduce(l, &mine, &sum, sizeof mine / sizeof(float), LAUNCH_FLOAT, LAUNCH_SUM);
+    if (r != LAUNCH_OK)
+        return r;
+    move_weights(&sum);
+    return launch_commit(l, model.step);
+}
+
+static void print_progress(uint64_t steps)
+{
+    if (model.step % 100 && model.step != steps)
+        return;
+    printf("step %llu: loss %.6f %a\n", (unsigned long long)model.step, (double)model.loss,
+           (double)model.loss);
+    fflush(stdout);
+}
+
+int launch_main(struct launch *l, int argc, char **argv)
+{
+    uint64_t steps = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
+    int r;
+    begin();
+    launch_keep(l, &model, sizeof model); /* what a new process needs */
+    do {
+        r = launch_meet(l); /* all ranks have the same model now */
+        while (r == LAUNCH_OK && model.step < steps) {
+            r = train_step(l);
+            if (launch_rank(l) == 0 && r == LAUNCH_OK)
+                print_progress(steps);
+        }
+    } while (r == LAUNCH_AGAIN); /* a rank was lost */
+    return r;
+}

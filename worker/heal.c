@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job that outlives the loss of a rank asks of its membership: what is kept, commits, meeting again, and the wait of
+ * a standby. Must never know how a generation comes together (worker.c), nor decide who is lost: the agent does. */
+#include "worker.h"
+
+#include "../proto/clock.h"
+#include "../proto/env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of the job's own memory. */
+struct piece {
+    void *data;
+    size_t bytes;
+    void *to; /* where root's goes while it is copied; NULL: nowhere */
+};
+
+int launch_keep(struct launch *l, void *data, size_t bytes)
+{
+    if (!data)
+        return launch_fail(l, LAUNCH_INVALID, "launch_keep: data is NULL");
+    size_t i = 0;
+    while (i < l->kept_n && l->kept[i].data != data)
+        i++;
+    if (i == l->kept_n) {
+        struct piece *kept = realloc(l->kept, (i + 1) * sizeof *kept);
+        if (!kept)
+            return launch_fail(l, LAUNCH_FAILED, "launch_keep: out of memory");
+        l->kept = kept;
+        l->kept_n++;
+    }
+    l->kept[i] = (struct piece){.data = data, .bytes = bytes};
+    return LAUNCH_OK;
+}
+
+/* Release: whoever sees the number sees a whole state; 0 goes before the first byte that spoils it. */
+static void set_state(struct launch *l, uint64_t state)
+{
+    atomic_store_explicit(&l->slot->state, state, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+int launch_commit(struct launch *l, uint64_t n)
+{
+    atomic_store_explicit(&l->slot->state, n + 1, memory_order_release);
+    return launch_step(l, n);
+}
+
+static int copy_from_root(struct launch *l)
+{
+    for (size_t i = 0; i < l->kept_n; i++) {
+        struct piece *piece = &l->kept[i];
+        int rc = collective_broadcast(l, piece->to, piece->bytes, (uint32_t)l->root);
+        if (rc)
+            return rc;
+    }
+    return LAUNCH_OK;
+}
+
+/* Takes the pieces out of the memory beside; keep: they are the new state. */
+static void unstage(struct launch *l, bool keep)
+{
+    for (size_t i = 0; i < l->kept_n; i++) {
+        struct piece *piece = &l->kept[i];
+        if (keep)
+            memcpy(piece->data, piece->to, piece->bytes);
+        free(piece->to);
+        piece->to = NULL;
+    }
+}
+
+/* Memory beside the kept one. False: there is not enough. */
+static bool stage(struct launch *l)
+{
+    bool enough = true;
+    for (size_t i = 0; i < l->kept_n; i++) {
+        l->kept[i].to = malloc(l->kept[i].bytes + 1);
+        enough &= l->kept[i].to != NULL;
+    }
+    if (!enough)
+        unstage(l, false);
+    return enough;
+}
+
+static void set_targets(struct launch *l, bool kept)
+{
+    for (size_t i = 0; i < l->kept_n; i++)
+        l->kept[i].to = kept ? l->kept[i].data : NULL;
+}
+
+/* A whole state that is only older is not given up before the new one is here: should root die while it is copied, the
+ * group still has one. Without memory for both it is. */
+static int catch_up(struct launch *l)
+{
+    bool staged = atomic_load(&l->slot->state) != 0 && stage(l);
+    if (!staged) {
+        set_state(l, 0);
+        set_targets(l, true);
+    }
+    int rc = copy_from_root(l);
+    if (staged)
+        unstage(l, rc == LAUNCH_OK);
+    if (rc == LAUNCH_OK)
+        set_state(l, l->state);
+    return rc;
+}
+
+/* All make the same collectives; only those that are behind take what comes. */
+static int restore(struct launch *l)
+{
+    if (atomic_load(&l->slot->state) != l->state)
+        return catch_up(l);
+    set_targets(l, (int)l->rank == l->root);
+    return copy_from_root(l);
+}
+
+/* Once in a generation. */
+static int meet(struct launch *l)
+{
+    if (l->met == l->generation)
+        return LAUNCH_OK;
+    int rc = LAUNCH_OK;
+    if (l->root < 0)
+        set_state(l, 1); /* where all begin */
+    else if (l->restore)
+        rc = restore(l);
+    if (rc == LAUNCH_OK)
+        l->met = l->generation;
+    return rc;
+}
+
+/* The agent is told once: it may start standbys now. Only after meet(), so that who consents has a state. */
+static void consent(struct launch *l)
+{
+    if (atomic_fetch_or(&l->slot->join_flags, BOARD_JOIN_CAN_HEAL) & BOARD_JOIN_CAN_HEAL)
+        return;
+    uint64_t one = 1;
+    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
+        return; /* the agent is gone; whoever is left of it ends us */
+}
+
+int launch_meet(struct launch *l)
+{
+    for (;;) {
+        int rc = launch_check(l);
+        if (rc == LAUNCH_AGAIN)
+            rc = worker_rejoin(l);
+        else if (rc)
+            rc = worker_verdict(l);
+        if (rc == LAUNCH_OK)
+            rc = meet(l);
+        if (rc == LAUNCH_OK)
+            consent(l);
+        if (rc != LAUNCH_AGAIN)
+            return rc;
+    }
+}
+
+int launch_state_root(const struct launch *l)
+{
+    return l->root;
+}
+
+int launch_is_fresh(const struct launch *l, int rank)
+{
+    return rank >= 0 && (uint32_t)rank < l->world_size &&
+           atomic_load(&worker_peer(l, (uint32_t)rank)->born) == l->generation;
+}
+
+/* ---- a standby ---- */
+
+static void set_variable(const char *name, uint32_t value, int overwrite)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    setenv(name, text, overwrite);
+}
+
+/* LOCAL_RANK stays what it is where all ranks have the same (each sees its own GPU only). */
+static void set_variables(uint32_t place)
+{
+    set_variable(ENV_RANK, place, 1);
+    set_variable(ENV_ROLE_RANK, place, 1);
+    set_variable(ENV_LOCAL_RANK, place, 0);
+}
+
+int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret)
+{
+    _Atomic uint32_t *assigned = &board_slot(&l->board, spare)->assigned;
+    const struct board_head *head = l->board.head;
+    for (;;) {
+        uint32_t epoch = atomic_load_explicit(&head->epoch, memory_order_acquire);
+        uint32_t place = atomic_load_explicit(assigned, memory_order_acquire);
+        if (place > l->places)
+            return launch_fail(l, LAUNCH_FAILED, "board: a standby can't go to place %u", place);
+        if (place) {
+            *ret = place - 1;
+            set_variables(place - 1);
+            return LAUNCH_OK;
+        }
+        if (atomic_load_explicit(&head->stop, memory_order_acquire))
+            return launch_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
+        (void)!board_wait(&l->board, assigned, 0, epoch, CLOCK_NEVER); /* whatever woke us: look */
+    }
+}
