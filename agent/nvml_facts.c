@@ -280,6 +280,7 @@ static void ask_all(const struct calls *calls, const struct gpu_list *gpus,
 
 struct nvml_ask {
     const struct gpu_list *gpus;
+    const char *sysroot;
     struct nvml_facts *shared;
     int fd; /* ends when the helper does, or has done */
     pid_t pid;
@@ -297,7 +298,7 @@ static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t
         open("/dev/null", O_RDWR | O_CLOEXEC); /* a library that prints is not listened to */
     dup2(null_fd, STDOUT_FILENO);
     dup2(null_fd, STDERR_FILENO);
-    if (!nvml_lib_open(&calls.lib)) {
+    if (!nvml_lib_open(&calls.lib, ask->sysroot)) {
         snprintf(facts->why, sizeof facts->why, "there is no usable %s", NVML_LIBRARY);
         _exit(0);
     }
@@ -349,14 +350,14 @@ static void let_go(struct nvml_ask *ask)
     free(ask);
 }
 
-struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus)
+struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus, const char *sysroot)
 {
     int ends[2];
     pid_t self = getpid();
     struct nvml_ask *ask = malloc(sizeof *ask);
     if (!ask)
         return NULL;
-    *ask = (struct nvml_ask){.gpus = gpus, .fd = -1};
+    *ask = (struct nvml_ask){.gpus = gpus, .sysroot = sysroot, .fd = -1};
     ask->shared =
         mmap(NULL, sizeof *ask->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (ask->shared == MAP_FAILED) {

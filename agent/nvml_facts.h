@@ -51,9 +51,9 @@ struct nvml_facts {
 
 struct nvml_ask;
 
-/* Starts the helper; the caller may do other work meanwhile. `gpus` must outlive the question. NULL: no memory, no
+/* Starts the helper; the caller may do other work meanwhile. `gpus` and `sysroot` must outlive the question. NULL: no memory, no
  * process to be had. */
-struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus);
+struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus, const char *sysroot);
 
 /* Waits for it, for limit_ms at most, and ends it: no process is left. Returns what it found (the caller frees it with
  * free()); facts that did not come in time are missing, and `why` says so. NULL: no memory. */

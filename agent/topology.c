@@ -163,7 +163,7 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
         return rc;
     }
     /* NVML is asked by another process while this one reads files. */
-    struct nvml_ask *ask = t->list.vendor == GPU_NVIDIA ? nvml_ask_start(&t->list) : NULL;
+    struct nvml_ask *ask = t->list.vendor == GPU_NVIDIA ? nvml_ask_start(&t->list, sysroot) : NULL;
     read_cpu(t, sysroot);
     read_driver(t, sysroot);
     numa_read(t, sysroot);

@@ -15,8 +15,8 @@ on() {
     local root=$roots/$1
     [ -e "$root" ] || "$machines/mkroot.py" "$machines/$1.machine" "$root"
     export LAUNCH_SYSROOT=$root
-    unset LD_LIBRARY_PATH FAKE_NVML_MACHINE
-    [ ! -e "$root/nvml" ] || export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_MACHINE=$root/nvml
+    unset FAKE_NVML_MACHINE
+    [ ! -e "$root/nvml" ] || { fake_nvml "$root"; export FAKE_NVML_MACHINE=$root/nvml; }
     run topo "${@:2}"
 }
 
@@ -93,8 +93,9 @@ FAKE_NVML_CRASH=1 run topo; expect 0 "a library that crashes"; check "it is told
 FAKE_NVML_HANG=1 LIMIT=60 run topo; expect 0 "a library that hangs"; check "it is told" picture_only 'it did not answer within 10 s'
 check "nobody hangs on" not pgrep -f "^$LAUNCH topo"
 FAKE_NVML_CRASH_P2P=1 on pcie-4x-l40s; check "a crash later on" picture_only 'it went away while it told about the GPUs'
-LD_LIBRARY_PATH='' run topo
-[ -e /dev/nvidiactl ] || check "no library" picture_only 'there is no usable libnvidia-ml.so.1'
+rm "$LAUNCH_SYSROOT/usr/lib/libnvidia-ml.so.1"
+LD_LIBRARY_PATH=$BUILD/tests/fake run topo; expect 0 "a library that is another machine's"
+check "it is not asked" picture_only 'there is no usable libnvidia-ml.so.1'
 FAKE_NVML_LOST=2 on pcie-4x-l40s; expect 0 "a GPU that is lost"
 check "it is named" has "GPU 2 \(0000:98:00.0\): NVML can't use it: GPU is lost" out
 check "the others are shown" has '^0 .*L40S .*gen4 x16 +45 GiB' out
