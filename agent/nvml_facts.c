@@ -13,13 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define INVALID_ARGUMENT 2
 #define TO_SWITCH 2 /* nvmlIntNvLinkDeviceType_t */
 #define SCOPE_NODE 0
-#define END_LIMIT_MS 1000
 #define FIELD_LINK_SPEED 164 /* MB/s of the link in scope, since Hopper */
 #define FIELD_COMMON_SPEED 90
 
@@ -331,21 +328,12 @@ static void nothing_told(struct nvml_facts *facts, unsigned n)
     }
 }
 
-/* Ends the helper. One that hangs inside the driver can't be ended: then it is left to init. */
-static void end_helper(pid_t pid)
-{
-    AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
-    kill(pid, SIGKILL); /* not reaped yet */
-    if (pidfd < 0 || poll(&end, 1, END_LIMIT_MS) > 0)
-        waitpid(pid, NULL, 0);
-}
-
+/* The helper is ended and not waited for: the driver takes its time to let go of a process, or never does. */
 static void let_go(struct nvml_ask *ask)
 {
     close_fd(&ask->fd);
     if (ask->pid > 0)
-        end_helper(ask->pid);
+        kill(ask->pid, SIGKILL); /* not reaped yet */
     munmap(ask->shared, sizeof *ask->shared);
     free(ask);
 }

@@ -55,8 +55,9 @@ struct nvml_ask;
  * process to be had. */
 struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus, const char *sysroot);
 
-/* Waits for it, for limit_ms at most, and ends it: no process is left. Returns what it found (the caller frees it with
- * free()); facts that did not come in time are missing, and `why` says so. NULL: no memory. */
+/* Waits for it, for limit_ms at most, and kills it. It is not reaped: that is for a caller that lives on, and else for init.
+ * Returns what it found (the caller frees it with free()); facts that did not come in time are missing, and `why` says so.
+ * NULL: no memory. */
 struct nvml_facts *nvml_ask_finish(struct nvml_ask *ask, unsigned limit_ms);
 
 #endif

@@ -91,7 +91,7 @@ run topo --p2p=r; expect 125 "P2P without NVML"; check "why" has "^launch: --p2p
 unset FAKE_NVML_FAIL
 FAKE_NVML_CRASH=1 run topo; expect 0 "a library that crashes"; check "it is told" picture_only 'it crashed while it began'
 FAKE_NVML_HANG=1 LIMIT=60 run topo; expect 0 "a library that hangs"; check "it is told" picture_only 'it did not answer within 10 s'
-check "nobody hangs on" not pgrep -f "^$LAUNCH topo"
+check "nobody hangs on" until_true not pgrep -f "^$LAUNCH topo"
 FAKE_NVML_CRASH_P2P=1 on pcie-4x-l40s; check "a crash later on" picture_only 'it went away while it told about the GPUs'
 rm "$LAUNCH_SYSROOT/usr/lib/libnvidia-ml.so.1"
 LD_LIBRARY_PATH=$BUILD/tests/fake run topo; expect 0 "a library that is another machine's"
