@@ -18,7 +18,8 @@
 #define HELPER_FD 3
 #define LIMIT_MS 5000
 
-static _Noreturn void be_helper(const char *const *pci, unsigned n, int fd, pid_t parent)
+static _Noreturn void be_helper(const char *sysroot, const char *const *pci, unsigned n, int fd,
+                                pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -28,10 +29,11 @@ static _Noreturn void be_helper(const char *const *pci, unsigned n, int fd, pid_
         dup2(null_fd, i);
     dup2(fd, HELPER_FD);
     syscall(SYS_close_range, HELPER_FD + 1u, ~0u, 0);
-    nvml_helper(HELPER_FD, pci, n);
+    nvml_helper(HELPER_FD, sysroot, pci, n);
 }
 
-int gpu_users_spawn(const char *const *pci, unsigned n, int *ret_fd, int *ret_pidfd, pid_t *ret_pid)
+int gpu_users_spawn(const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
+                    int *ret_pidfd, pid_t *ret_pid)
 {
     int ends[2];
     pid_t self = getpid();
@@ -42,7 +44,7 @@ int gpu_users_spawn(const char *const *pci, unsigned n, int *ret_fd, int *ret_pi
     fcntl(write_end, F_SETFL, 0);
     pid_t pid = fork();
     if (pid == 0)
-        be_helper(pci, n, write_end, self);
+        be_helper(sysroot, pci, n, write_end, self);
     if (pid < 0)
         return -errno;
     *ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -114,7 +116,7 @@ int gpu_users_read(struct gpu_users *users, const char *sysroot, const struct gp
         return 0;
     for (unsigned i = 0; i < list->n; i++)
         pci[i] = list->gpu[i].pci;
-    int rc = gpu_users_spawn(pci, list->n, &fd, &pidfd, &pid);
+    int rc = gpu_users_spawn(sysroot, pci, list->n, &fd, &pidfd, &pid);
     if (rc < 0)
         return rc;
     rc = read_list(users, fd, list->n);

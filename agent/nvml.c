@@ -26,10 +26,10 @@ static void list(const struct nvml_lib *nvml, int fd, unsigned index, nvml_devic
         dprintf(fd, "use %u %u %llu\n", index, found[i].pid, found[i].bytes);
 }
 
-_Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n)
+_Noreturn void nvml_helper(int fd, const char *sysroot, const char *const *pci, unsigned n)
 {
     struct nvml_lib nvml;
-    if (!nvml_lib_open(&nvml))
+    if (!nvml_lib_open(&nvml, sysroot))
         fail(fd, NVML_LIBRARY, "can't be used");
     int rc = nvml.init();
     if (rc != NVML_SUCCESS)

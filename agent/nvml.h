@@ -10,6 +10,6 @@
  *     "use <index> <pid> <bytes>\n"   for every compute process on the GPU at pci[index]
  *     "end\n"                         after each list
  * or "fail <text>\n", and exits. */
-_Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n);
+_Noreturn void nvml_helper(int fd, const char *sysroot, const char *const *pci, unsigned n);
 
 #endif

@@ -25,7 +25,8 @@ struct nvml_lib {
     const char *(*error)(int result);
 };
 
-/* False: there is no library of that name, or one without these four. */
-bool nvml_lib_open(struct nvml_lib *lib);
+/* The library of the machine below sysroot: in "" the one that the loader finds, in any other <sysroot>/usr/lib's and none
+ * else, so that a driver never tells about another machine. False: there is none, or one without these four. */
+bool nvml_lib_open(struct nvml_lib *lib, const char *sysroot);
 
 #endif
