@@ -21,7 +21,8 @@
 
 /* What the helper process does (nvml.h), about which GPUs or instances. */
 struct errand {
-    void (*helper)(int fd, const char *const *name, unsigned n);
+    void (*helper)(int fd, const char *sysroot, const char *const *name, unsigned n);
+    const char *sysroot;
     const char *name[GPU_MAX];
     unsigned n;
 };
@@ -36,7 +37,7 @@ static _Noreturn void be_helper(const struct errand *errand, int fd, pid_t paren
         dup2(null_fd, i);
     dup2(fd, HELPER_FD);
     syscall(SYS_close_range, HELPER_FD + 1u, ~0u, 0);
-    errand->helper(HELPER_FD, errand->name, errand->n);
+    errand->helper(HELPER_FD, errand->sysroot, errand->name, errand->n);
     _exit(0);
 }
 
@@ -66,9 +67,10 @@ static int spawn(const struct errand *errand, int *ret_fd, int *ret_pidfd, pid_t
     return 0;
 }
 
-int gpu_users_spawn(const char *const *pci, unsigned n, int *ret_fd, int *ret_pidfd, pid_t *ret_pid)
+int gpu_users_spawn(const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
+                    int *ret_pidfd, pid_t *ret_pid)
 {
-    struct errand errand = {.helper = nvml_helper, .n = n};
+    struct errand errand = {.helper = nvml_helper, .sysroot = sysroot, .n = n};
     for (unsigned i = 0; i < n; i++)
         errand.name[i] = pci[i];
     return spawn(&errand, ret_fd, ret_pidfd, ret_pid);
@@ -147,7 +149,7 @@ static int take_user(void *user, const char *line)
 
 int gpu_users_read(struct gpu_users *users, const char *sysroot, const struct gpu_list *list)
 {
-    struct errand errand = {.helper = nvml_helper, .n = list->n};
+    struct errand errand = {.helper = nvml_helper, .sysroot = sysroot, .n = list->n};
     struct asking asking = {.list = list, .users = users};
     users->n = 0;
     if (list->vendor != GPU_NVIDIA || gpu_users_none(sysroot))
@@ -175,10 +177,10 @@ static int take_parent(void *user, const char *line)
     return 0;
 }
 
-int gpu_users_find_mig(int parent[GPU_MAX], const struct gpu_list *list, const char *const *name,
-                       unsigned n)
+int gpu_users_find_mig(int parent[GPU_MAX], const char *sysroot, const struct gpu_list *list,
+                       const char *const *name, unsigned n)
 {
-    struct errand errand = {.helper = nvml_mig_helper, .n = n};
+    struct errand errand = {.helper = nvml_mig_helper, .sysroot = sysroot, .n = n};
     struct asking asking = {.list = list, .parent = parent};
     for (unsigned i = 0; i < GPU_MAX; i++)
         parent[i] = -1;

@@ -226,7 +226,7 @@ static void find_parents(struct taking *t)
         unit[n] = t->units.of_set[i];
         name[n++] = set->entry[i];
     }
-    if (gpu_users_find_mig(parent, &t->plan->gpus, name, n) < 0)
+    if (gpu_users_find_mig(parent, t->sysroot, &t->plan->gpus, name, n) < 0)
         log_debug("lease: NVML can't tell which GPU a MIG instance is part of");
     for (unsigned i = 0; i < n; i++)
         t->units.parent[unit[i]] = parent[i];

@@ -26,19 +26,19 @@ static void list(const struct nvml_lib *nvml, int fd, unsigned index, nvml_devic
         dprintf(fd, "use %u %u %llu\n", index, found[i].pid, found[i].bytes);
 }
 
-static void begin(struct nvml_lib *nvml, int fd)
+static void begin(struct nvml_lib *nvml, const char *sysroot, int fd)
 {
-    if (!nvml_lib_open(nvml))
+    if (!nvml_lib_open(nvml, sysroot))
         fail(fd, NVML_LIBRARY, "can't be used");
     int rc = nvml->init();
     if (rc != NVML_SUCCESS)
         fail(fd, "nvmlInit", nvml->error(rc));
 }
 
-_Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n)
+_Noreturn void nvml_helper(int fd, const char *sysroot, const char *const *pci, unsigned n)
 {
     struct nvml_lib nvml;
-    begin(&nvml, fd);
+    begin(&nvml, sysroot, fd);
     for (;;) {
         for (unsigned i = 0; i < n; i++) {
             nvml_device device;
@@ -53,10 +53,10 @@ _Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n)
     }
 }
 
-_Noreturn void nvml_mig_helper(int fd, const char *const *name, unsigned n)
+_Noreturn void nvml_mig_helper(int fd, const char *sysroot, const char *const *name, unsigned n)
 {
     struct nvml_lib nvml;
-    begin(&nvml, fd);
+    begin(&nvml, sysroot, fd);
     if (!nvml.by_uuid || !nvml.gpu_of_mig || !nvml.pci)
         fail(fd, NVML_LIBRARY, "it is too old to know MIG");
     for (unsigned i = 0; i < n; i++) {

@@ -3,12 +3,18 @@
 #include "nvml_lib.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 
-bool nvml_lib_open(struct nvml_lib *lib)
+bool nvml_lib_open(struct nvml_lib *lib, const char *sysroot)
 {
-    *lib = (struct nvml_lib){.handle = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL)};
+    char path[PATH_MAX];
+    int n =
+        snprintf(path, sizeof path, "%s%s%s", sysroot, *sysroot ? "/usr/lib/" : "", NVML_LIBRARY);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return false;
+    *lib = (struct nvml_lib){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     if (!lib->handle)
         return false;
     *(void **)&lib->init = dlsym(lib->handle, "nvmlInit_v2");

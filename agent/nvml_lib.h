@@ -35,8 +35,9 @@ struct nvml_lib {
     int (*pci)(nvml_device device, struct nvml_pci *pci);
 };
 
-/* False: there is no library of that name, or one without the first four. */
-bool nvml_lib_open(struct nvml_lib *lib);
+/* The library of the machine below sysroot: in "" the one that the loader finds, in any other <sysroot>/usr/lib's and none
+ * else, so that a driver never tells about another machine. False: there is none, or one without the first four. */
+bool nvml_lib_open(struct nvml_lib *lib, const char *sysroot);
 
 /* As struct gpu has it: "0000:18:00.0". */
 #define NVML_ADDRESS_BYTES 16

@@ -308,7 +308,7 @@ char *topo_reading(const struct topology *t)
 
 /* ---- what looks wrong ---- */
 
-static void check_nvml(FILE *out, const struct topology *t)
+void topo_nvml_trouble(FILE *out, const struct topology *t)
 {
     if (t->list.vendor != GPU_NVIDIA)
         return;
@@ -473,7 +473,7 @@ char *topo_wrong(const struct topology *t)
     FILE *out = open_memstream(&text, &n);
     if (!out)
         return NULL;
-    check_nvml(out, t);
+    topo_nvml_trouble(out, t);
     check_fabric(out, t);
     check_links(out, t);
     check_p2p(out, t);

@@ -105,11 +105,8 @@ static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
     if (told->name[0])
         snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
     CLEAN(gpu->name);
-    if (told->gen > 0 && told->width > 0)
-        gpu->now = (struct pci_link){(unsigned)told->gen, (unsigned)told->width};
     if (told->most_gen > 0 && told->most_width > 0)
         gpu->most = (struct pci_link){(unsigned)told->most_gen, (unsigned)told->most_width};
-    take_mask(gpu->cpus, sizeof gpu->cpus, told->cpus, sizeof told->cpus);
     take_mask(gpu->nodes, sizeof gpu->nodes, told->nodes, sizeof told->nodes);
 }
 
@@ -156,7 +153,16 @@ static void take_nvml(struct topology *t, const char *sysroot, struct nvml_ask *
 
 /* ---- all ---- */
 
-int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limit_ms,
+/* The matrix of one GPU is all in /sys; but its memory may be a NUMA node of its own, and then NVML knows which. */
+static bool needs_nvml(const struct topology *t, unsigned want)
+{
+    bool only_memory = false;
+    for (unsigned i = 0; i < t->nodes_n; i++)
+        only_memory |= t->node[i].cpus_n == 0;
+    return t->list.vendor == GPU_NVIDIA && (want != NVML_MATRIX || t->list.n > 1 || only_memory);
+}
+
+int topology_read(struct topology **ret, const char *sysroot, unsigned want, unsigned nvml_limit_ms,
                   struct err *err)
 {
     struct topology *t = calloc(1, sizeof *t);
@@ -168,11 +174,11 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
         topology_free(t);
         return rc;
     }
+    numa_read(t, sysroot);
     /* NVML is asked by another process while this one reads files. */
-    struct nvml_ask *ask = t->list.vendor == GPU_NVIDIA ? nvml_ask_start(&t->list) : NULL;
+    struct nvml_ask *ask = needs_nvml(t, want) ? nvml_ask_start(&t->list, sysroot, want) : NULL;
     read_cpu(t, sysroot);
     read_driver(t, sysroot);
-    numa_read(t, sysroot);
     for (unsigned i = 0; i < t->list.n; i++)
         read_gpu(t, i, sysroot);
     nic_read_all(t, sysroot);

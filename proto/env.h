@@ -10,7 +10,7 @@
 #define ENV_GENERATION "LAUNCH_GENERATION"  /* generation at start; heals go on from there */
 #define ENV_STANDBY "LAUNCH_SPARE"          /* 1 in a standby: RANK is set by launch_join() */
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
-#define ENV_SYSROOT "LAUNCH_SYSROOT"        /* put before every /proc, /sys and /dev path */
+#define ENV_SYSROOT "LAUNCH_SYSROOT" /* put before every /proc, /sys and /dev path, and NVML's */
 
 /* sd_notify's, with --hang-timeout. */
 #define ENV_NOTIFY_SOCKET "NOTIFY_SOCKET" /* where to send WATCHDOG=1 */

@@ -24,7 +24,7 @@ static void read_it(void)
 {
     topology_free(t);
     t = NULL;
-    CHECK_INT(topology_read(&t, test_dir(), 1000, &err), ==, 0);
+    CHECK_INT(topology_read(&t, test_dir(), NVML_ALL, 1000, &err), ==, 0);
 }
 
 TEST(nodes_have_their_cpus_package_and_memory)

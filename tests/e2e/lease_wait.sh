@@ -53,7 +53,7 @@ job b --gpus=8 --wait; in_line b 1; end a; has_gpus b 0,1,2,3,4,5,6,7; end b
 
 # programs that launch did not start, by NVML
 [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ] || finish
-export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_USE=$PWD/use FAKE_GPUS=8
+fake_nvml machine; export FAKE_NVML_USE=$PWD/use FAKE_GPUS=8
 sleep $TAG & other=$!
 printf '0 %d 5368709120\n0 1 1\n5 %d 1048576\n' $other $other >use
 "$LAUNCH" gpus >out; check "they are named: $(cat out)" has "^0    used by sleep \(pid $other, user [a-z0-9]+, 5120 MiB\)" out

@@ -120,12 +120,12 @@ CUDA_VISIBLE_DEVICES=$old/1/0 hold --nproc-per-node=1; run --gpus=1-1 ./p.sh; ex
 release
 # of the new ones NVML knows it
 if [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ]; then
-    export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_MIG="5 $mig"
+    fake_nvml machine; export FAKE_NVML_MIG="5 $mig"
     CUDA_VISIBLE_DEVICES=$mig hold --gpus=1
     run --gpus=5-5 ./p.sh; expect 75 "the GPU of a MIG instance, as NVML tells"; sees '0,1,2,3,4,6,7|PCI_BUS_ID' --gpus=7
     check "launch gpus: $("$LAUNCH" gpus)" eval '"$LAUNCH" gpus | grep -q "^5    shared  run holder "'; release
     hold --gpus=5-5; CUDA_VISIBLE_DEVICES=$mig run --gpus=1 ./p.sh; expect 75 "a MIG instance of a GPU that is taken"; release
-    unset LD_LIBRARY_PATH FAKE_NVML_MIG
+    unset FAKE_NVML_MIG; rm -r machine/usr
 fi
 # who runs in the background is found by the process that does
 mkdir -p machine/tmp; id=$("$LAUNCH" --gpus=1 --detach --log-dir=back sleep $TAG); pid=$("$LAUNCH" ps --json | grep -o '"pid": [0-9]*')

@@ -106,7 +106,10 @@ def environment(needs, python):
     if machine:
         root = env["LAUNCH_SYSROOT"] = os.path.abspath(machine)
         subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
-        env.update(LD_LIBRARY_PATH=BUILD + "/tests/fake", FAKE_NVML_MACHINE=root + "/nvml")
+        os.makedirs(root + "/usr/lib", exist_ok=True)
+        if not os.path.exists(root + "/usr/lib/libnvidia-ml.so.1"):
+            os.symlink(BUILD + "/tests/fake/libnvidia-ml.so.1", root + "/usr/lib/libnvidia-ml.so.1")
+        env["FAKE_NVML_MACHINE"] = root + "/nvml"
     if python:
         os.makedirs("bin", exist_ok=True)
         for name in ("bin/python", "bin/python3"):
