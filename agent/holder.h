@@ -40,6 +40,9 @@ void holder_unlock(int fd);
 /* Writes down who holds it on the first page that is free. -ENOSPC: all are taken; -errno. */
 MUST_CHECK int holder_sign(int fd, const struct holder *who);
 
+/* Another process of ours has the descriptor now: what was signed as `was` says `now`. */
+void holder_sign_over(int fd, const struct holder *was, const struct holder *now);
+
 /* The page, if somebody holds it now; control characters have become '?'. *page: where to look, moved on; begins at 0.
  * False: nobody is left. */
 bool holder_next(int fd, unsigned *page, struct holder *ret);

@@ -297,15 +297,6 @@ static void tell_table(struct taking *t)
     free(text);
 }
 
-/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
-static void die_of(int code)
-{
-    if (code != 128 + SIGINT)
-        return;
-    signals_default(SIGINT);
-    raise(SIGINT);
-}
-
 static void keep_granted(struct lease *lease, struct taking *t, struct plan *plan)
 {
     uint64_t chosen = 0;
@@ -313,6 +304,7 @@ static void keep_granted(struct lease *lease, struct taking *t, struct plan *pla
         if (t->units.of_set[i] >= 0 && (t->granted & PICK_BIT(t->units.of_set[i])))
             chosen |= PICK_BIT(i);
     plan_take_gpus(plan, chosen);
+    lease->me = t->me;
     for (unsigned i = 0; i < t->units.n; i++) {
         if (!(t->granted & PICK_BIT(i)))
             continue;
@@ -347,7 +339,8 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
     lease_wait_stop(&t->wait);
     units_close(&t->units);
     free(t);
-    die_of(code);
+    if (code == 128 + SIGINT)
+        signals_die_of_interrupt();
     return code;
 }
 
@@ -375,6 +368,7 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
     struct err err;
     struct holder me = describe(spec);
     bool warned = false;
+    lease->me = me;
     uint64_t began = clock_now_ns();
     unsigned n = plan->world_size < set->n ? plan->world_size : set->n;
     lease->n = 0;
@@ -402,6 +396,14 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
     units_close(&u);
     log_debug("lease: %u shared after %.3f ms", lease->n,
               (double)(clock_now_ns() - began) / NS_PER_MS);
+}
+
+void lease_sign_over(struct lease *lease)
+{
+    struct holder was = lease->me;
+    lease->me.pid = getpid();
+    for (unsigned i = 0; i < lease->n; i++)
+        holder_sign_over(lease->fd[i], &was, &lease->me);
 }
 
 void lease_close(struct lease *lease)

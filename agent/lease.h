@@ -5,11 +5,13 @@
 #ifndef LAUNCH_AGENT_LEASE_H
 #define LAUNCH_AGENT_LEASE_H
 
+#include "holder.h"
 #include "plan.h"
 
 struct lease {
     unsigned n;
     int fd[2 * GPU_MAX]; /* owned: of a MIG instance, its GPU's, too */
+    struct holder me;    /* what it says of us */
 };
 
 /* Takes plan->gpus_wanted of plan->gpu_set, and narrows the set to them. Waits for them with spec->wait_ms; a signal that
@@ -18,6 +20,9 @@ struct lease {
  * Call it, and lease_share(), before there is a second thread, or a worker. */
 MUST_CHECK int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *plan,
                           const char *sysroot);
+
+/* Another process of ours has the lease now (--detach): the caller, who is named as its holder from here on. */
+void lease_sign_over(struct lease *lease);
 
 /* Puts a shared hold on the GPUs that the workers will use. A GPU that a job has for itself is warned of once; no other
  * reason for doing without is told. Costs a few system calls a GPU. */

@@ -22,7 +22,8 @@ enum { KEY_PROGRAM, KEY_ARGS, KEY_ENV, KEY_JOBS, KEYS_N };
 /* A map of settings and further keys: the file's root, or one of its jobs. */
 struct jobfile {
     const struct yaml_tree *tree;
-    const struct jobfile *root; /* of a job: what it has in common with the others; NULL: this is it */
+    const struct jobfile
+        *root; /* of a job: what it has in common with the others; NULL: this is it */
     struct job_spec *spec;
     struct job_spec scratch;              /* takes the values that something else goes before */
     unsigned seen[SPEC_FIELDS_MAX];       /* line of each setting; 0: not there yet */

@@ -121,7 +121,8 @@ static int check_program(struct job_spec *spec, struct err *err)
 }
 
 /* What a job must have for itself: those that give it a name or that only one can have. */
-static int check_pair(const struct job_spec *a, const struct job_spec *b, struct err *err)
+static int check_pair(const char *file, const struct job_spec *a, const struct job_spec *b,
+                      struct err *err)
 {
     static const char *const OWN[] = {"name", "run-id", "master-port"};
     for (size_t i = 0; i < ARRAY_LEN(OWN); i++) {
@@ -130,8 +131,8 @@ static int check_pair(const struct job_spec *a, const struct job_spec *b, struct
         bool nothing = OWN[i][0] == 'm' && a->master_port == 0;
         if (text && b->origin[at].text && strcmp(text, b->origin[at].text) == 0 && !nothing)
             return err_set(err, -EINVAL,
-                           "jobs %s and %s would both have --%s=%s: each needs one of its own",
-                           a->name, b->name, OWN[i], text);
+                           "--%s=%s: two jobs of %.60s would have it, and each needs its own",
+                           OWN[i], text, file);
     }
     return 0;
 }
@@ -143,7 +144,8 @@ static int check_jobs(struct job_spec *spec, struct err *err)
         if (r < 0)
             return err_wrap(err, r, "job %s", spec->jobs[i].name);
         for (unsigned j = 0; j < i && r == 0; j++)
-            r = check_pair(&spec->jobs[j], &spec->jobs[i], err);
+            r = check_pair(spec->config ? spec->config : "a file", &spec->jobs[j], &spec->jobs[i],
+                           err);
         if (r < 0)
             return r;
     }
