@@ -340,7 +340,7 @@ static int take_variables(struct jobfile *f, const struct yaml_node *map)
     for (const struct yaml_node *key = map->first; key && r == 0; key = key->next->next) {
         char *variable = NULL;
         r = make_variable(f, map, key, &variable);
-        if (r == 0)
+        if (r == 0 && variable)
             put_variable(f->spec->env, variable);
         else
             free(variable);

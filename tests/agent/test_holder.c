@@ -134,3 +134,21 @@ TEST(nonsense_on_a_page_is_read_without_harm)
     CHECK(holder_next(b, &page, &seen));
     CHECK_INT(strlen(seen.units), ==, HOLDER_UNITS_BYTES - 1);
 }
+
+TEST(a_page_that_is_signed_over_names_the_new_process_and_no_other_page_changes)
+{
+    int a = open_file(), b = open_file(), watcher = open_file();
+    struct holder one = person("one"), two = person("two"), now = one, seen;
+    unsigned page = 0;
+    CHECK_INT(holder_lock(a, false), ==, 0);
+    CHECK_INT(holder_lock(b, false), ==, 0);
+    CHECK_INT(holder_sign(b, &two), ==, 0);
+    CHECK_INT(holder_sign(a, &one), ==, 0);
+    now.pid = one.pid + 1;
+    holder_sign_over(a, &one, &now);
+    CHECK(holder_next(watcher, &page, &seen));
+    CHECK(holder_same(&seen, &two));
+    CHECK(holder_next(watcher, &page, &seen));
+    CHECK(holder_same(&seen, &now));
+    CHECK(!holder_next(watcher, &page, &seen));
+}
