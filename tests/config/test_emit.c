@@ -270,6 +270,7 @@ TEST(the_jobs_of_a_file_come_back)
     struct err err;
     CHECK_INT(spec_init(&spec), ==, 0);
     CHECK_INT(spec_init(&again), ==, 0);
+    CHECK_INT(field_set(row("config"), &spec, "f", "", NULL), ==, 0);
     CHECK_INT(jobfile_parse(&spec, "f", TEXT, sizeof TEXT - 1, &err), ==, 0);
     CHECK_INT(spec_check(&spec, &err), ==, 0);
     char *text = emit(&spec);
