@@ -319,15 +319,6 @@ static void tell_table(struct taking *t)
     free(text);
 }
 
-/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
-static void die_of(int code)
-{
-    if (code != 128 + SIGINT)
-        return;
-    signals_default(SIGINT);
-    raise(SIGINT);
-}
-
 static void keep_granted(struct lease *lease, struct taking *t, struct plan *plan)
 {
     uint64_t chosen = 0;
@@ -367,7 +358,8 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
     lease_wait_stop(&t->wait);
     units_close(&t->units);
     free(t);
-    die_of(code);
+    if (code == 128 + SIGINT)
+        signals_die_of_interrupt();
     return code;
 }
 

@@ -9,8 +9,8 @@
 
 struct lease {
     unsigned n;
-    int fd[2 * GPU_MAX +
-           1]; /* owned: of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave */
+    /* Owned; of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave. */
+    int fd[2 * GPU_MAX + 1];
 };
 
 /* Takes plan->gpus_wanted of plan->gpu_set, and narrows the set to them. Waits for them with spec->wait_ms; a signal that

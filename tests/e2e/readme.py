@@ -148,8 +148,9 @@ def main():
         for line, (kind, *needs), text in blocks(page):
             name = re.fullmatch({"c": r"/\* ([\w.]+) \*/", "yaml": r"# ([\w.]+)"}.get(kind, r"(?!)"), text[0])
             if name:
-                with open(name[1], "w", encoding="utf-8") as f:
-                    f.write("\n".join(text) + "\n")
+                for tree in (".", "gpu"):
+                    with open(os.path.join(tree, name[1]), "w", encoding="utf-8") as f:
+                        f.write("\n".join(text) + "\n")
             if kind != "console" or not all(here[n[6:]] for n in needs if n.startswith("needs=")):
                 continue
             ran += 1
