@@ -78,7 +78,8 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 PROTO := $(call objs,$(wildcard proto/*.c))
 CONFIG := $(call objs,$(wildcard config/*.c))
 AGENT := $(call objs,$(wildcard agent/*.c agent/cmd/*.c))
-APART := worker/nccl.c worker/rccl.c worker/runner.c
+NCCL_FILES := $(wildcard worker/nccl*.c)
+APART := $(NCCL_FILES) worker/rccl.c worker/runner.c
 WORKER := $(call objs,$(filter-out $(APART),$(wildcard worker/*.c)))
 # main() for jobs without one: an archive member apart, made of files that use exported functions only.
 WORKER_MAIN := $(filter %/worker/main.o %/worker/run.o,$(WORKER))
@@ -119,7 +120,7 @@ FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFL
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
-$(B)/obj/worker/nccl.o $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(call objs,$(NCCL_FILES)) $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
 $(B)/obj/examples/%.o: OUR_CFLAGS += -fvisibility=default -Iworker $(if $(WITH_NCCL),-DLAUNCH_WITH_NCCL)
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC $<)
@@ -141,7 +142,7 @@ $(B)/liblaunch.a: $(filter-out $(WORKER_MAIN),$(WORKER)) $(PROTO) $(WORKER_MAIN)
 	$(Q)$(if $(WORKER_MAIN),$(call localize,$@.main.o,$(WORKER_MAIN)))
 	$(Q)$(AR) rcs $@ $@.o $(if $(WORKER_MAIN),$@.main.o)
 
-$(B)/liblaunch_nccl.a: $(B)/obj/worker/nccl.o $(PROTO)
+$(B)/liblaunch_nccl.a: $(call objs,$(NCCL_FILES)) $(PROTO)
 	$(call say,AR $@)
 	$(Q)rm -f $@ && $(call localize,$@.o,$^) && $(AR) rcs $@ $@.o
 
@@ -150,7 +151,7 @@ $(B)/liblaunch.so: $(WORKER) $(PROTO)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $^ $(LIBS) -o $@
 	@ln -sf $(@F) $@.0
 
-$(B)/liblaunch_nccl.so: $(B)/obj/worker/nccl.o $(PROTO) $(B)/liblaunch.so
+$(B)/liblaunch_nccl.so: $(call objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.so
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $(filter %.o,$^) -L$(B) -llaunch $(NCCL_LIBS) $(LIBS) \
 	    -Wl,-rpath,'$$ORIGIN' $(NCCL_RPATH) -o $@
@@ -202,7 +203,7 @@ $(FAKE)/lib%:
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -o $@
 
-FAKE_PARTS := $(call fake_objs,worker/nccl.c) $(PROTO) $(B)/liblaunch.a $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
+FAKE_PARTS := $(call fake_objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.a $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
 link_fake = $(CC) $(LDFLAGS) $^ $(LIBS) -lm -Wl,-rpath,'$$ORIGIN' -o $@
 $(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(FAKE_PARTS)
 	$(call say,LD $@)
@@ -219,6 +220,17 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
+
+# tests/gpu/heal.sh's job, with the real libraries; with the fakes it is $(FAKE)/gpu_heal.
+$(B)/obj/tests/gpu/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(EXAMPLE_LIBS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -o $@
+$(FAKE)/gpu_%: $(B)/fake-obj/tests/gpu/%.o $(FAKE_PARTS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(link_fake)
 
 # With SAN=fuzzer-no-link,... libFuzzer drives them; else driver.c, which runs the files that it is given.
 $(FUZZERS): $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(if $(findstring fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(TESTED)
@@ -273,7 +285,7 @@ SOURCES := $(wildcard $(foreach d,proto config agent agent/cmd worker tests test
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 # Without NCCL's headers its backend can't be read by clang-tidy.
-TIDY := $(filter-out $(if $(WITH_NCCL),,worker/nccl.c) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
+TIDY := $(filter-out $(if $(WITH_NCCL),,$(NCCL_FILES)) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
 
 lint: $(if $(WORKER),$(B)/liblaunch.so)
 	@failed=; note() { echo "lint: $$1 failed"; failed=1; }; \

@@ -35,6 +35,8 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
     a->board.on_bell = c->on_bell;
     for (uint32_t rank = 0; rank < job->world_size; rank++)
         board_slot(&a->board.board, rank)->device = environ_device(job, rank);
+    for (uint32_t i = job->world_size; i < job->world_size + c->spares_n; i++)
+        board_slot(&a->board.board, i)->device = environ_device(job, environ_rank_of(job, i));
     c->job.board_fd = a->board.board.fd;
     c->job.bell_fd = a->board.bell;
     return 0;

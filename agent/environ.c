@@ -13,6 +13,8 @@
 #define OWN_MAX 48             /* variables we may set */
 #define TEXT_BYTES (16 * 1024) /* a list of 64 MIG names fits */
 
+static_assert(STANDBY_EXEC == 1 && STANDBY_CUDA == 2 && STANDBY_NCCL == 3, "ENV_STANDBY");
+
 static const char *const decided[] = {ENV_DECIDED};
 
 static bool is_name(const char *entry, const char *name)
@@ -175,6 +177,8 @@ static void add_shared_gpu(struct environ *e, const struct environ_job *job, uin
 {
     char host[80];
     snprintf(host, sizeof host, "launch-%.48s-%u", job->run_id, rank);
+    if (rank >= job->world_size) /* one that was here before may be a rank now */
+        snprintf(host, sizeof host, "launch-%.48s-%u-%u", job->run_id, rank, job->generation);
     add(e, ENV_SHARE_GPUS, "1");
     add_default(e, "NCCL_HOSTID", host);
     add_default(e, "NCCL_IB_DISABLE", "1");
@@ -233,12 +237,14 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
     add(e, ENV_SLOT, "%u", rank);
     add(e, ENV_GENERATION, "%u", job->generation);
     if (rank >= job->world_size)
-        add(e, ENV_STANDBY, "1");
+        add(e, ENV_STANDBY, "%d", (int)job->spec->standby);
     add_gpus(e, job, environ_rank_of(job, rank));
     if (job->ras_port && !inherited_value(e, ENV_NCCL_RAS))
         add(e, ENV_NCCL_RAS, "127.0.0.1:%u", job->ras_port);
     if (job->spec->share_gpus)
         add_shared_gpu(e, job, rank);
+    else if (job->gpu_set->n && spec_heals(job->spec))
+        add_default(e, "NCCL_NVLS_ENABLE", "0"); /* multicast objects outlive the dead */
     if (job->notify && rank < job->world_size)
         add_watchdog(e, job, rank);
     /* One server: NCCL's bootstrap need not be reachable from the network. */

@@ -90,8 +90,7 @@ static const char *obstacle(struct job *job, uint32_t lost)
 
 static bool wants_healing(const struct job *job)
 {
-    enum on_failure on_failure = job->config->spec->on_failure;
-    return (on_failure == ON_FAILURE_HEAL || on_failure == ON_FAILURE_SHRINK) &&
+    return spec_heals(job->config->spec) &&
            (job->state == JOB_RUN || job->state == JOB_HEAL) && !job->stop_signal;
 }
 

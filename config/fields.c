@@ -23,7 +23,7 @@ static const char *const MAP_WORDS[] = {"0", "1", "2", "3", NULL};
 static const char *const STDIN_WORDS[] = {"none", "all", NULL};
 static const char *const CGROUP_WORDS[] = {"auto", "off", NULL};
 static const char *const FAILURE_WORDS[] = {"restart", "heal", "shrink", "stop", NULL};
-static const char *const STANDBY_WORDS[] = {"none", "exec", NULL};
+static const char *const STANDBY_WORDS[] = {"none", "exec", "cuda", "nccl", NULL};
 static const char *const BACKEND_WORDS[] = {"static", "c10d", NULL};
 static const char *const EVENT_WORDS[] = {"null", "console", "dynamic_rendezvous", NULL};
 static const char *const SPECS_WORDS[] = {"default", NULL};
@@ -154,13 +154,13 @@ const struct field FIELDS[] = {
      AT(heal_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "How long a worker may take to meet the others again before it is replaced, too; 0: for "
              "ever."},
-    {.name = "standby", .arg = "none|exec", .def = "none", .group = GROUP_RESTARTS, AT(standby),
+    {.name = "standby", .arg = "none|exec|cuda|nccl", .def = "none", .group = GROUP_RESTARTS, AT(standby),
      .parse = parse_choice, .choices = STANDBY_WORDS,
      .help = "exec: for --on-failure=heal, a process that has come as far as launch_join() waits for "
-             "the place of a lost worker."},
+             "the place of a lost worker; cuda: with its GPU's context; nccl: with NCCL loaded, too."},
     {.name = "standby-count", .arg = "N", .def = "1", .group = GROUP_RESTARTS, AT(standby_count),
      .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
-     .help = "How many standbys wait."},
+     .help = "How many standbys wait; those with a GPU are for one each, in order of rank."},
     {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
      AT(restart_window_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
      .help = "Restarts longer ago than this no longer count; 0: all count for ever."},

@@ -120,6 +120,11 @@ static int check_program(struct job_spec *spec, struct err *err)
     return 0;
 }
 
+bool spec_heals(const struct job_spec *spec)
+{
+    return spec->on_failure == ON_FAILURE_HEAL || spec->on_failure == ON_FAILURE_SHRINK;
+}
+
 uint32_t spec_standbys(const struct job_spec *spec)
 {
     return spec->standby == STANDBY_NONE ? 0 : spec->standby_count;

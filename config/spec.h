@@ -82,6 +82,8 @@ enum on_failure {
 enum standby {
     STANDBY_NONE,
     STANDBY_EXEC, /* a process that has come as far as launch_join() */
+    STANDBY_CUDA, /* ... and has made its GPU's context */
+    STANDBY_NCCL, /* ... and has loaded NCCL's kernels */
     STANDBIES_N
 };
 
@@ -209,6 +211,9 @@ MUST_CHECK int spec_inherit(struct job_spec *spec, const struct job_spec *from, 
 
 /* Frees what it owns and zeroes it; takes a zeroed one and NULL too. */
 void spec_finish(struct job_spec *spec);
+
+/* Lost ranks are replaced, and the others keep their processes. */
+bool spec_heals(const struct job_spec *spec);
 
 /* Standbys that the job may have at once. */
 uint32_t spec_standbys(const struct job_spec *spec);

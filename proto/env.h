@@ -8,7 +8,8 @@
 #define ENV_BELL_FD "LAUNCH_BELL_FD"   /* eventfd a worker writes when its stage changes */
 #define ENV_SLOT "LAUNCH_SLOT"         /* index of this worker's slot; a standby's is a spare one */
 #define ENV_GENERATION "LAUNCH_GENERATION"  /* generation at start; heals go on from there */
-#define ENV_STANDBY "LAUNCH_SPARE"          /* 1 in a standby: RANK is set by launch_join() */
+/* In a standby, where RANK is set by launch_join(): 1; 2: it makes its GPU's context before it waits, 3: it loads NCCL, too */
+#define ENV_STANDBY "LAUNCH_SPARE"
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
 #define ENV_SYSROOT "LAUNCH_SYSROOT" /* put before every /proc, /sys and /dev path, and NVML's */
 

@@ -11,6 +11,15 @@
 #include "../proto/err.h"
 #include "../proto/status.h"
 
+/* What launch_meet() does with memory of the device that is kept. device: the backend's object. */
+struct device_memory {
+    void *(*alloc)(void *device, size_t bytes); /* NULL: there is none left */
+    void (*free)(void *device, void *data);     /* NULL is fine */
+    int (*move)(void *device, void *to, const void *from, size_t bytes);
+    /* All ranks call it with the same bytes; data NULL: takes part, but has no use for what comes. */
+    int (*broadcast)(void *device, void *data, size_t bytes, int root);
+};
+
 /* The few things a backend must do when told. */
 struct device_ops {
     const char *name; /* "nccl", "rccl" */
@@ -20,7 +29,19 @@ struct device_ops {
     /* A new generation begins (launch_meet()): gives back what belongs to the old one, whose ranks may be dead, and
      * keeps what this process may use again. NULL: there is nothing. */
     void (*again)(void *device);
+    const struct device_memory *memory; /* NULL: none is kept there */
 };
+
+/* launch_keep() of memory that ops->memory knows how to copy. */
+LAUNCH_API int launch_device_keep(struct launch *l, void *data, size_t bytes);
+
+/* What --standby=cuda (driver) and nccl (all) do before a standby waits: makes the device `device` and the libraries ready.
+ * A failure shows later, when it counts. */
+enum warmth { WARM_DRIVER, WARM_ALL };
+typedef void device_warm(const struct launch *l, int device, enum warmth warmth);
+
+/* From a constructor of the backend, which is there before launch_join(). */
+LAUNCH_API void launch_device_offer(device_warm *warm);
 
 /* The backend's object in this membership: NULL until set. One backend a membership. */
 LAUNCH_API void *launch_device_object(struct launch *l);

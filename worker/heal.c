@@ -8,15 +8,19 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+
+#define WARM_NICE 10 /* while a standby warms up, beside ranks that work */
 
 /* Of the job's own memory. */
 struct piece {
     void *data;
     size_t bytes;
-    void *to; /* where root's goes while it is copied; NULL: nowhere */
+    void *to;    /* where root's goes while it is copied; NULL: nowhere */
+    bool device; /* memory of the backend's */
 };
 
-int launch_keep(struct launch *l, void *data, size_t bytes)
+static int keep(struct launch *l, void *data, size_t bytes, bool device)
 {
     if (!data)
         return launch_fail(l, LAUNCH_INVALID, "launch_keep: data is NULL");
@@ -30,8 +34,18 @@ int launch_keep(struct launch *l, void *data, size_t bytes)
         l->kept = kept;
         l->kept_n++;
     }
-    l->kept[i] = (struct piece){.data = data, .bytes = bytes};
+    l->kept[i] = (struct piece){.data = data, .bytes = bytes, .device = device};
     return LAUNCH_OK;
+}
+
+int launch_keep(struct launch *l, void *data, size_t bytes)
+{
+    return keep(l, data, bytes, false);
+}
+
+int launch_device_keep(struct launch *l, void *data, size_t bytes)
+{
+    return keep(l, data, bytes, true);
 }
 
 /* Release: whoever sees the number sees a whole state; 0 goes before the first byte that spoils it. */
@@ -47,27 +61,51 @@ int launch_commit(struct launch *l, uint64_t n)
     return launch_step(l, n);
 }
 
+/* A broadcast over host memory compares what the ranks want; one over a device's would only hang. */
+static int copy_device(struct launch *l, const struct piece *piece)
+{
+    uint64_t bytes = piece->bytes;
+    int rc = collective_broadcast(l, &bytes, sizeof bytes, (uint32_t)l->root);
+    if (rc)
+        return rc;
+    if (bytes != piece->bytes)
+        return launch_fail(l, LAUNCH_INVALID,
+                           "launch_nccl_keep: %zu bytes here, %llu on rank %d", piece->bytes,
+                           (unsigned long long)bytes, l->root);
+    return l->ops->memory->broadcast(l->backend, piece->to, piece->bytes, l->root);
+}
+
 static int copy_from_root(struct launch *l)
 {
     for (size_t i = 0; i < l->kept_n; i++) {
         struct piece *piece = &l->kept[i];
-        int rc = collective_broadcast(l, piece->to, piece->bytes, (uint32_t)l->root);
+        int rc = piece->device
+                     ? copy_device(l, piece)
+                     : collective_broadcast(l, piece->to, piece->bytes, (uint32_t)l->root);
         if (rc)
             return rc;
     }
     return LAUNCH_OK;
 }
 
-/* Takes the pieces out of the memory beside; keep: they are the new state. */
-static void unstage(struct launch *l, bool keep)
+/* Takes the pieces out of the memory beside; use: they are the new state. */
+static int unstage(struct launch *l, bool use)
 {
+    int rc = LAUNCH_OK;
     for (size_t i = 0; i < l->kept_n; i++) {
         struct piece *piece = &l->kept[i];
-        if (keep)
-            memcpy(piece->data, piece->to, piece->bytes);
-        free(piece->to);
+        if (piece->device) {
+            if (use && rc == LAUNCH_OK)
+                rc = l->ops->memory->move(l->backend, piece->data, piece->to, piece->bytes);
+            l->ops->memory->free(l->backend, piece->to);
+        } else {
+            if (use)
+                memcpy(piece->data, piece->to, piece->bytes);
+            free(piece->to);
+        }
         piece->to = NULL;
     }
+    return rc;
 }
 
 /* Memory beside the kept one. False: there is not enough. */
@@ -75,8 +113,10 @@ static bool stage(struct launch *l)
 {
     bool enough = true;
     for (size_t i = 0; i < l->kept_n; i++) {
-        l->kept[i].to = malloc(l->kept[i].bytes + 1);
-        enough &= l->kept[i].to != NULL;
+        struct piece *piece = &l->kept[i];
+        piece->to = piece->device ? l->ops->memory->alloc(l->backend, piece->bytes)
+                                  : malloc(piece->bytes + 1);
+        enough &= piece->to != NULL;
     }
     if (!enough)
         unstage(l, false);
@@ -99,8 +139,10 @@ static int catch_up(struct launch *l)
         set_targets(l, true);
     }
     int rc = copy_from_root(l);
-    if (staged)
-        unstage(l, rc == LAUNCH_OK);
+    if (staged) {
+        int unstaged = unstage(l, rc == LAUNCH_OK);
+        rc = rc ? rc : unstaged;
+    }
     if (rc == LAUNCH_OK)
         set_state(l, l->state);
     return rc;
@@ -170,6 +212,40 @@ int launch_is_fresh(const struct launch *l, int rank)
 
 /* ---- a standby ---- */
 
+static device_warm *warm; /* NULL: no backend is linked, or none that warms anything */
+
+void launch_device_offer(device_warm *offered)
+{
+    warm = offered;
+}
+
+struct warming {
+    const struct launch *l;
+    int device;
+    enum warmth warmth;
+};
+
+static void *warm_up(void *arg)
+{
+    const struct warming *w = arg;
+    (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), WARM_NICE);
+    warm(w->l, w->device, w->warmth);
+    return NULL;
+}
+
+/* On a thread of its own: who lowers its priority may not be allowed to raise it again. */
+static void get_warm(const struct launch *l, const struct board_slot *slot)
+{
+    const char *how = getenv(ENV_STANDBY);
+    long level = how ? strtol(how, NULL, 10) : 0;
+    struct warming w = {l, slot->device, level == 3 ? WARM_ALL : WARM_DRIVER};
+    pthread_t thread;
+    if (!warm || w.device < 0 || (level != 2 && level != 3))
+        return;
+    if (pthread_create(&thread, NULL, warm_up, &w) == 0)
+        pthread_join(thread, NULL);
+}
+
 static void set_variable(const char *name, uint32_t value, int overwrite)
 {
     char text[16];
@@ -189,6 +265,7 @@ int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret)
 {
     _Atomic uint32_t *assigned = &board_slot(&l->board, spare)->assigned;
     const struct board_head *head = l->board.head;
+    get_warm(l, board_slot(&l->board, spare));
     for (;;) {
         uint32_t epoch = atomic_load_explicit(&head->epoch, memory_order_acquire);
         uint32_t place = atomic_load_explicit(assigned, memory_order_acquire);

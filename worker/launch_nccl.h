@@ -7,7 +7,10 @@
  *     launch_nccl_call(l, ncclAllReduce(..., comm, stream));
  *     launch_nccl_wait(l);                                      not cudaStreamSynchronize()
  *
- * The communicator belongs to one generation: after LAUNCH_AGAIN ask for it again. */
+ * The communicator belongs to one generation: after LAUNCH_AGAIN and launch_meet() ask for it again. A job that sleeps in
+ * cudaStreamSynchronize() when a rank is lost is woken, too; but what was cut short then looks finished: look at
+ * launch_check() before the results are used. CUDA graphs in which the communicator's work was captured are destroyed
+ * before launch_meet(), and captured anew with the new one. */
 #ifndef LAUNCH_NCCL_H
 #define LAUNCH_NCCL_H
 
@@ -30,19 +33,37 @@ extern "C" {
  * NCCL's last error. */
 LAUNCH_API int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_stream);
 
-/* Takes the result of an NCCL call on the communicator and waits until NCCL has taken the call
- * in: on a communicator that does not block, a call may answer ncclInProgress (the first
- * collective does, while ranks connect), and until it is through, the next call would be
- * refused and the stream would look idle. Put it round every call, and round ncclGroupEnd()
- * instead of the calls within a group. Usually a comparison, no more.
- * LAUNCH_OK: the work is on the stream. Anything else: as launch_nccl_wait(); the communicator
- * is aborted. */
-LAUNCH_API int launch_nccl_call(struct launch *l, ncclResult_t result);
+/* Memory of the device that is kept: launch_keep() for what cudaMalloc() gave. launch_meet() copies it over NCCL; a rank
+ * that is a commit behind wants as much beside it, and one that has the state 64 MiB. Piece by piece in the same order as
+ * launch_keep(). LAUNCH_INVALID: no GPU, or data is NULL; LAUNCH_FAILED: no memory. */
+LAUNCH_API int launch_nccl_keep(struct launch *l, void *data, size_t bytes);
+
+/* Round every NCCL call on the communicator: launch_nccl_call(l, ncclAllReduce(..., comm, stream)). l is evaluated twice. The
+ * call is not made when its generation is over. It is waited until NCCL has taken the call in: on a communicator that does
+ * not block, one may answer ncclInProgress (the first collective does, while ranks connect), and until it is through, the
+ * next call would be refused and the stream would look idle. Usually nanoseconds.
+ * LAUNCH_OK: the work is on the stream. Anything else: as launch_nccl_wait().
+ *
+ * Why a macro: when a rank is lost, another thread takes the communicator out of the job's way, and must not while the job
+ * is inside a call. So a call without it may hang or meet freed memory then. Group calls are made like this:
+ *
+ *     int r = launch_nccl_enter(l);
+ *     if (r == LAUNCH_OK) {
+ *         ncclGroupStart(); ncclSend(...); ncclRecv(...);
+ *         r = launch_nccl_leave(l, ncclGroupEnd());
+ *     }
+ *
+ * Between the two nothing else of l is called. */
+#define launch_nccl_call(l, call)                                                                  \
+    launch_nccl_leave((l), launch_nccl_enter(l) == LAUNCH_OK ? (call) : ncclInvalidUsage)
+LAUNCH_API int launch_nccl_enter(struct launch *l);
+LAUNCH_API int launch_nccl_leave(struct launch *l, ncclResult_t result);
 
 /* Waits until all work on the stream has finished, polling the stream, NCCL's asynchronous
- * error and the generation.
- * LAUNCH_OK: the work is done and nobody was lost meanwhile. LAUNCH_AGAIN, LAUNCH_STOP: the
- * results are not to be used; the communicator is aborted. LAUNCH_FAILED: CUDA or NCCL error. */
+ * error and the generation. LAUNCH_OK: the work is done and nobody was lost meanwhile.
+ * LAUNCH_AGAIN: at once; the results are not to be used, and memory that a collective was to write to
+ * is the job's again after launch_meet(). LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL error, and the
+ * communicator is aborted. LAUNCH_INVALID: the stream is being captured. */
 LAUNCH_API int launch_nccl_wait(struct launch *l);
 
 #ifdef __cplusplus

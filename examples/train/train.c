@@ -6,13 +6,20 @@
  *
  * Each rank computes the gradient over its part of a batch; the sum over all ranks, formed in order of rank, moves the same
  * weights everywhere. What a lost rank knew, every other one knows as well: its successor gets it from them. Hence the loss
- * at the end is the same to the last bit, however many ranks were lost on the way. */
+ * at the end is the same to the last bit, however many ranks were lost on the way.
+ *
+ * With GPUs the sum is NCCL's, whose order may be another one after a loss, and the model is kept in device memory: as a real
+ * one would be, though in plain C the arithmetic stays on the host. */
 #include "launch.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef LAUNCH_WITH_NCCL
+#include "launch_nccl.h"
+#endif
 
 enum { INPUTS = 8, HIDDEN = 32, WEIGHTS = HIDDEN * (INPUTS + 2) + 1, BATCH = 256 };
 
@@ -33,6 +40,12 @@ struct gradient {
 };
 
 static struct model model;
+
+#ifdef LAUNCH_WITH_NCCL
+/* In device memory; NULL: there is no GPU. */
+static struct model *device_model;
+static struct gradient *device_gradient;
+#endif
 
 /* ---- samples ---- */
 
@@ -111,6 +124,74 @@ static void move_weights(const struct gradient *sum)
     model.step++;
 }
 
+#ifdef LAUNCH_WITH_NCCL
+static int check(struct launch *l, cudaError_t e)
+{
+    return e == cudaSuccess ? LAUNCH_OK
+                            : launch_fail(l, LAUNCH_FAILED, "CUDA: %s", cudaGetErrorString(e));
+}
+
+static int open_device(struct launch *l)
+{
+    int r = check(l, cudaSetDevice(launch_device(l)));
+    if (r == LAUNCH_OK)
+        r = check(l, cudaMalloc((void **)&device_model, sizeof model));
+    if (r == LAUNCH_OK)
+        r = check(l, cudaMalloc((void **)&device_gradient, sizeof *device_gradient));
+    if (r == LAUNCH_OK)
+        r = check(l, cudaMemcpy(device_model, &model, sizeof model, cudaMemcpyHostToDevice));
+    return r == LAUNCH_OK ? launch_nccl_keep(l, device_model, sizeof model) : r;
+}
+
+static int sum_on_device(struct launch *l, const struct gradient *mine, struct gradient *sum)
+{
+    float *data = (float *)device_gradient;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int r = launch_nccl_comm(l, &comm, &stream); /* a new one after a loss */
+    if (r == LAUNCH_OK)
+        r = check(l, cudaMemcpy(data, mine, sizeof *mine, cudaMemcpyHostToDevice));
+    if (r == LAUNCH_OK)
+        r = launch_nccl_call(l, ncclAllReduce(data, data, sizeof *mine / sizeof(float), ncclFloat,
+                                              ncclSum, comm, stream));
+    if (r == LAUNCH_OK)
+        r = launch_nccl_wait(l);
+    if (r == LAUNCH_OK)
+        r = check(l, cudaMemcpy(sum, data, sizeof *sum, cudaMemcpyDeviceToHost));
+    return r;
+}
+#endif
+
+static int sum_up(struct launch *l, const struct gradient *mine, struct gradient *sum)
+{
+#ifdef LAUNCH_WITH_NCCL
+    if (device_model)
+        return sum_on_device(l, mine, sum);
+#endif
+    return launch_all_reduce(l, mine, sum, sizeof *mine / sizeof(float), LAUNCH_FLOAT, LAUNCH_SUM);
+}
+
+/* The model as launch_meet() has left it. */
+static int fetch(struct launch *l)
+{
+#ifdef LAUNCH_WITH_NCCL
+    if (device_model)
+        return check(l, cudaMemcpy(&model, device_model, sizeof model, cudaMemcpyDeviceToHost));
+#endif
+    (void)l;
+    return LAUNCH_OK;
+}
+
+static int store(struct launch *l)
+{
+#ifdef LAUNCH_WITH_NCCL
+    if (device_model)
+        return check(l, cudaMemcpy(device_model, &model, sizeof model, cudaMemcpyHostToDevice));
+#endif
+    (void)l;
+    return LAUNCH_OK;
+}
+
 /* The model changes at the end only: a step that is cut short has changed nothing. */
 static int train_step(struct launch *l)
 {
@@ -118,12 +199,12 @@ static int train_step(struct launch *l)
     uint64_t first = model.step * BATCH;
     for (int i = launch_rank(l); i < BATCH; i += launch_world_size(l))
         learn_from(first + (uint64_t)i, &mine);
-    int r =
-        launch_all_reduce(l, &mine, &sum, sizeof mine / sizeof(float), LAUNCH_FLOAT, LAUNCH_SUM);
+    int r = sum_up(l, &mine, &sum);
     if (r != LAUNCH_OK)
         return r;
     move_weights(&sum);
-    return launch_commit(l, model.step);
+    r = store(l);
+    return r == LAUNCH_OK ? launch_commit(l, model.step) : r;
 }
 
 static void print_progress(uint64_t steps)
@@ -135,14 +216,27 @@ static void print_progress(uint64_t steps)
     fflush(stdout);
 }
 
+/* What a new process needs. */
+static int keep(struct launch *l)
+{
+    begin();
+#ifdef LAUNCH_WITH_NCCL
+    if (launch_device(l) >= 0)
+        return open_device(l);
+#endif
+    return launch_keep(l, &model, sizeof model);
+}
+
 int launch_main(struct launch *l, int argc, char **argv)
 {
     uint64_t steps = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
-    int r;
-    begin();
-    launch_keep(l, &model, sizeof model); /* what a new process needs */
+    int r = keep(l);
+    if (r != LAUNCH_OK)
+        return r;
     do {
         r = launch_meet(l); /* all ranks have the same model now */
+        if (r == LAUNCH_OK)
+            r = fetch(l);
         while (r == LAUNCH_OK && model.step < steps) {
             r = train_step(l);
             if (launch_rank(l) == 0 && r == LAUNCH_OK)

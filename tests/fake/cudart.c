@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* A CUDA runtime that runs on a CPU: device memory is heap memory, and a stream is a queue
  * whose head makes progress whenever somebody asks about the stream. Found under the real
- * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged. One
- * thread at a time.
+ * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
+ *   FAKE_CUDA_CAPTURE=1 every stream is being captured
+ *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
  *   FAKE_CUDA_FAIL=call that call, by name, fails with cudaErrorUnknown */
 #include "stream.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +22,38 @@
 
 struct CUstream_st {
     struct fake_work *first, **last;
+    struct CUstream_st *next;
 };
 
-static int current_device;
+static _Thread_local int current_device;
+static cudaStream_t streams;
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+int fake_lock(void)
+{
+    return pthread_mutex_lock(&mutex);
+}
+
+void fake_unlock(int *locked)
+{
+    (void)locked;
+    pthread_mutex_unlock(&mutex);
+}
+
+__attribute__((destructor)) static void tell_leaks(void)
+{
+    int n = 0, threads = -2; /* . and .. */
+    DIR *tasks = getenv("FAKE_LEAKS") ? opendir("/proc/self/task") : NULL;
+    if (!tasks)
+        return;
+    while (readdir(tasks))
+        threads++;
+    closedir(tasks);
+    for (cudaStream_t s = streams; s; s = s->next)
+        n++;
+    if (n || threads > 1)
+        fprintf(stderr, "fake: %d streams and %d threads are left\n", n, threads);
+}
 
 static bool fails(const char *call)
 {
@@ -140,6 +172,12 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
     return cudaSuccess;
 }
 
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
+{
+    *left = *total = (size_t)1 << 30;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void **ptr, size_t bytes)
 {
     if (fails("cudaMalloc"))
@@ -148,8 +186,15 @@ cudaError_t cudaMalloc(void **ptr, size_t bytes)
     return *ptr ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+/* As the real one: waits for all that is queued, whoever uses it. */
 cudaError_t cudaFree(void *ptr)
 {
+    for (bool idle = !ptr; !idle; sched_yield()) {
+        LOCKED;
+        idle = true;
+        for (cudaStream_t s = streams; s; s = s->next)
+            idle &= cudaStreamQuery(s) != cudaErrorNotReady;
+    }
     free(ptr);
     return cudaSuccess;
 }
@@ -189,6 +234,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     if (!*stream)
         return cudaErrorMemoryAllocation;
     (*stream)->last = &(*stream)->first;
+    LOCKED;
+    (*stream)->next = streams;
+    streams = *stream;
     return cudaSuccess;
 }
 
@@ -215,6 +263,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     if (fails("cudaStreamQuery"))
         return cudaErrorUnknown;
+    LOCKED;
     if (!stream || !stream->first) /* the null stream never has anything to do */
         return cudaSuccess;
     if (!hangs() && stream->first->progress(stream->first))
@@ -234,11 +283,25 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 /* As the real one: returns at once, whatever is still queued. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    if (!stream)
+    cudaStream_t *at = &streams;
+
+    LOCKED;
+    while (stream && *at && *at != stream)
+        at = &(*at)->next;
+    if (!stream || !*at)
         return cudaErrorInvalidResourceHandle;
+    *at = stream->next;
     while (stream->first)
         pop(stream);
     free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = getenv("FAKE_CUDA_CAPTURE") ? cudaStreamCaptureStatusActive
+                                          : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 
@@ -277,6 +340,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (!c)
         return cudaErrorMemoryAllocation;
     *c = (struct copy){{copy_progress, copy_drop, NULL}, to, from, bytes};
+    LOCKED;
     fake_stream_push(stream, &c->work);
     return cudaSuccess;
 }

@@ -3,13 +3,20 @@
  * by the unique id: a memfd of the process that made the id, reached through /proc, so that
  * nothing is left behind whoever is killed. Like the real one it never notices a dead peer,
  * and refuses two ranks on one GPU. It makes progress only when somebody asks about the
- * communicator or its stream. One thread at a time. This file: versions, errors, the life of a
+ * communicator or its stream. This file: versions, errors, the life of a
  * communicator; nccl_ops.c computes.
  *
  *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
  *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
- *   FAKE_NCCL_INIT_ERROR=rank     that rank's initialisation fails */
+ *   FAKE_NCCL_INIT_ERROR=rank     that rank's initialisation fails
+ *   FAKE_NCCL_ABORT_MS=n          so long an abort or revoke takes, while the stream is free at once
+ *   FAKE_LEAKS=1                  tells at exit of communicators that were neither aborted nor destroyed
+ *
+ * What the real one answers with a hang or a crash ends the process with a word: an abort or revoke while another thread
+ * is inside a call on the communicator, and a call on one that was freed. */
 #include "nccl_comm.h"
+
+#include "stream.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -29,6 +36,21 @@ struct id {
 };
 
 static char last_error[256];
+static unsigned live; /* communicators */
+
+__attribute__((destructor)) static void tell_leaks(void)
+{
+    if (getenv("FAKE_LEAKS") && live)
+        fprintf(stderr, "fake: %u communicators are left\n", live);
+}
+
+void fake_nccl_check(const struct ncclComm *c, const char *call)
+{
+    if (!c || !c->freed)
+        return;
+    fprintf(stderr, "fake: %s of a communicator that is no more\n", call);
+    abort();
+}
 
 static bool env_is_rank(const char *name, int rank)
 {
@@ -201,6 +223,8 @@ static ncclResult_t finish(struct ncclComm *c)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *async)
 {
+    LOCKED;
+    fake_nccl_check(c, "ncclCommGetAsyncError");
     if (!c || !async)
         return fake_nccl_fail(ncclInvalidArgument, "fake: ncclCommGetAsyncError of nothing");
     if (c->error != ncclSuccess) {
@@ -248,6 +272,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int nranks, ncclUniqueId un
                               "Bootstrap Root : rank %d of %d ranks has already checked in", rank,
                               nranks);
     }
+    LOCKED;
+    live++;
     *c = (struct ncclComm){.m = m,
                            .rank = rank,
                            .nranks = nranks,
@@ -263,6 +289,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int
     return ncclCommInitRankConfig(comm, nranks, id, rank, NULL);
 }
 
+static struct ncclComm *freed; /* kept, so that a call on one is noticed */
+
 void fake_nccl_unref(struct ncclComm *c)
 {
     if (--c->refs > 0)
@@ -270,11 +298,16 @@ void fake_nccl_unref(struct ncclComm *c)
     munmap(c->m, sizeof(*c->m));
     if (c->root_fd >= 0)
         close(c->root_fd);
-    free(c);
+    c->freed = true;
+    c->next_freed = freed;
+    freed = c;
+    live--;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
+    LOCKED;
+    fake_nccl_check(c, "ncclCommFinalize");
     if (!c || c->state != READY || c->error != ncclSuccess)
         return fake_nccl_fail(ncclInvalidArgument,
                               "fake: ncclCommFinalize of a communicator that is not ready");
@@ -282,13 +315,46 @@ ncclResult_t ncclCommFinalize(ncclComm_t c)
     return fake_nccl_begun(c);
 }
 
+static void take_long(void)
+{
+    const char *ms = getenv("FAKE_NCCL_ABORT_MS");
+    if (ms)
+        usleep((useconds_t)atoi(ms) * 1000);
+}
+
+/* What is queued ends at once. */
+static void cut_short(struct ncclComm *c, const char *call)
+{
+    LOCKED;
+    fake_nccl_check(c, call);
+    if (c->inside) {
+        fprintf(stderr, "fake: %s while another thread is inside a call\n", call);
+        abort();
+    }
+    c->aborted = true;
+    fake_nccl_drop_waiting(c);
+}
+
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
     if (!c)
         return ncclSuccess;
-    c->aborted = true;
-    fake_nccl_drop_waiting(c);
+    cut_short(c, "ncclCommAbort");
+    if (!c->revoked)
+        take_long();
+    LOCKED;
     fake_nccl_unref(c);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommRevoke(ncclComm_t c, int flags)
+{
+    if (!c || flags != 0)
+        return fake_nccl_fail(ncclInvalidArgument, "fake: ncclCommRevoke of nothing");
+    cut_short(c, "ncclCommRevoke");
+    take_long();
+    LOCKED;
+    c->revoked = true;
     return ncclSuccess;
 }
 
@@ -299,6 +365,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
 
     if (!c)
         return ncclSuccess;
+    LOCKED;
+    fake_nccl_check(c, "ncclCommDestroy");
     if (c->state == READY) {
         c->state = FINALIZING;
         c->blocking = true;

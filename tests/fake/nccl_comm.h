@@ -51,7 +51,10 @@ struct ncclComm {
     bool blocking;
     enum comm_state state;
     ncclResult_t error; /* what ncclCommGetAsyncError() says for ever */
-    bool aborted;
+    bool aborted; /* or revoked: its work is cut short */
+    bool revoked, freed;
+    unsigned inside; /* threads in a call */
+    struct ncclComm *next_freed;
     uint64_t round;  /* of collectives */
     unsigned issued; /* operations so far */
     struct batch
@@ -74,6 +77,10 @@ void fake_nccl_drop_waiting(struct ncclComm *c) __attribute__((visibility("hidde
 /* What a call returns that goes on in the background: ncclInProgress, or its end if c is
  * blocking. */
 ncclResult_t fake_nccl_begun(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* Ends the process if c was freed. */
+void fake_nccl_check(const struct ncclComm *c, const char *call)
+    __attribute__((visibility("hidden")));
 
 /* Gives one of c's references back; the last one frees it. */
 void fake_nccl_unref(struct ncclComm *c) __attribute__((visibility("hidden")));

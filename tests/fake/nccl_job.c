@@ -101,7 +101,7 @@ static int only_rank_0(struct launch *l)
 }
 
 /* All meet; after `sums` that all take part in, rank 0 alone waits for another. It tells the
- * test so by `entered` and the bell. */
+ * test so by `step` and the bell. */
 static int rank_0_waits(struct launch *l, int sums, void (*others)(void))
 {
     ncclComm_t comm;
@@ -120,7 +120,7 @@ static int rank_0_waits(struct launch *l, int sums, void (*others)(void))
     CHECK(r == LAUNCH_OK);
     ncclResult_t e = ncclAllReduce(&data, &data, 1, ncclInt64, ncclSum, comm, stream);
     CHECK(e == (sums ? ncclSuccess : ncclInProgress));
-    atomic_store(&launch_device_slot(l)->entered, 1);
+    atomic_store(&launch_device_slot(l)->step, 1);
     ring_bell(l);
     r = launch_nccl_wait(l);
     CHECK(r != LAUNCH_OK);

@@ -2,7 +2,8 @@
 /* The fake NCCL's operations: real sums between processes, computed when a stream is asked
  * about. Must never know how the ranks met.
  *
- *   FAKE_NCCL_ASYNC_ERROR=rank@n  that rank's n-th operation (1, 2, ...) hangs, with an error */
+ *   FAKE_NCCL_ASYNC_ERROR=rank@n  that rank's n-th operation (1, 2, ...) hangs, with an error
+ *   FAKE_NCCL_CALL_MS=n           so long a call is inside */
 #include "nccl_comm.h"
 
 #include "stream.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum kind { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, SEND, RECV };
 
@@ -34,8 +36,8 @@ struct batch {
     cudaStream_t stream;
 };
 
-static int group_depth;
-static struct batch *group; /* being filled between ncclGroupStart() and ncclGroupEnd() */
+static _Thread_local int group_depth;
+static _Thread_local struct batch *group; /* being filled between ncclGroupStart() and ncclGroupEnd() */
 
 static size_t type_bytes(ncclDataType_t type)
 {
@@ -208,8 +210,14 @@ static bool batch_progress(struct fake_work *work)
     bool finished = true, collective_waits = false;
 
     for (struct op *o = ((struct batch *)work)->first; o; o = o->next) {
-        if (o->comm->aborted || o->done == o->count)
+        if (o->done == o->count)
             continue;
+        if (o->comm->aborted) { /* what comes out then looks like a result */
+            if (o->kind != SEND)
+                memset(o->out, 0xa5, o->count * type_bytes(o->type));
+            o->done = o->count;
+            continue;
+        }
         if (o->stuck)
             fail_later(o->comm);
         else if (o->kind == SEND || o->kind == RECV)
@@ -293,6 +301,7 @@ ncclResult_t ncclGroupEnd(void)
 {
     struct batch *b = group;
 
+    LOCKED;
     if (group_depth == 0)
         return fake_nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
     if (--group_depth > 0 || !b)
@@ -301,10 +310,30 @@ ncclResult_t ncclGroupEnd(void)
     return launch_batch(b);
 }
 
+/* Others may ask about streams and communicators meanwhile. */
+static void stay_inside(struct ncclComm *c)
+{
+    const char *ms = getenv("FAKE_NCCL_CALL_MS");
+    if (!c || !ms)
+        return;
+    {
+        LOCKED;
+        c->inside++;
+    }
+    usleep((useconds_t)atoi(ms) * 1000);
+    LOCKED;
+    c->inside--;
+}
+
 static ncclResult_t issue(const struct op *args, cudaStream_t stream)
 {
     struct ncclComm *c = args->comm;
 
+    fake_nccl_check(c, "a collective");
+    stay_inside(c);
+    LOCKED;
+    if (c && c->aborted)
+        return fake_nccl_fail(ncclInvalidUsage, "fake: the communicator was revoked");
     if (!c || c->state != READY)
         return fake_nccl_fail(ncclInvalidArgument,
                               "Attempt to use communicator before the previous "

@@ -17,6 +17,11 @@ struct fake_work {
     struct fake_work *next;
 };
 
+/* One lock for both libraries, which a thread may take again: a thread of liblaunch's aborts while the job's waits. */
+int fake_lock(void);
+void fake_unlock(int *locked);
+#define LOCKED __attribute__((cleanup(fake_unlock), unused)) int locked = fake_lock()
+
 /* Appends to the stream, which owns the work from here on. */
 void fake_stream_push(cudaStream_t stream, struct fake_work *work);
 

@@ -170,7 +170,7 @@ static void check_error(const struct crew *c, unsigned rank, const char *part)
 
 static void await_entered(const struct crew *c)
 {
-    while (!atomic_load(&board_slot(&c->board, 0)->entered))
+    while (!atomic_load(&board_slot(&c->board, 0)->step))
         await_bell(c);
 }
 

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# limit: 240
+# --on-failure=heal with GPUs, on fake CUDA and NCCL libraries: survivors are freed from collectives that the dead never end, by
+# revoke or abort, never while they are inside a call; every sum stays right, and nothing is left.
+. "$SRC/tests/e2e/lib.sh"
+job=$BUILD/tests/fake/heal_job
+export FAKE_LEAKS=1 LD_LIBRARY_PATH=$BUILD/tests/fake
+gpus 4; export FAKE_GPUS=4
+heals() { LIMIT=60 run --nproc-per-node=4 --max-restarts=60 --on-failure=heal "$@"; }
+finished() { # GENERATION "what"
+    expect 0 "$2"
+    check "$2: 4 ranks with the right total in generation $1: $(cat out err)" test "$(grep -cE "of 4: step 60 total 18300 generation $1 " out)" = 4
+    check "$2: nothing is left: $(cat err)" not has '^(\[[^]]*\]: ?)?fake:' err
+}
+told() { check "$1 is told: $(cat err)" has "$2" err; }
+
+for version in 22809 22603; do # with ncclCommRevoke() and without
+    export FAKE_NCCL_VERSION=$version
+    heals "$job" 60; finished 1 "$version: nobody is lost"
+    for wait in wait sync group; do
+        export HEAL_WAIT=$wait
+        heals "$job" 60 2=kill@30/1; finished 2 "$version, $wait: killed before a collective"
+        HEAL_AT=inside heals "$job" 60 0=kill@30/1; finished 2 "$version, $wait: rank 0 is killed in a collective"
+    done
+    unset HEAL_WAIT
+    heals "$job" 60 1=kill@1/1; finished 2 "$version: killed before the first collective, which connects"
+    heals "$job" 60 1=kill@30/1 2=kill@30/2; finished 3 "$version: killed before the next communicator is there"
+    heals "$job" 60 1=kill@30/1 2=kill@again/1 3=kill@again/1; finished '[234]' "$version: two die while one is replaced"
+    heals "$job" 60 1=kill@20/1 2=kill@40/2 3=kill@50/3 0=kill@55/4; finished 5 "$version: one after the other"
+    FAKE_NCCL_ABORT_MS=300 heals "$job" 60 1=kill@20/1 2=kill@40/2 0=kill@50/3; finished 4 "$version: an abort that takes long"
+    FAKE_NCCL_CALL_MS=15 heals "$job" 60 1=kill@30/1; finished 2 "$version: the others may be inside a call"
+    FAKE_NCCL_CALL_MS=15 HEAL_WAIT=sync heals "$job" 60 1=kill@30/1; finished 2 "$version: inside or asleep"
+done
+unset FAKE_NCCL_VERSION
+
+# Only a call that the macro guards is safe: the fake ends a process in which another thread aborts meanwhile.
+for how in exec cuda nccl; do
+    heals --standby=$how "$job" 3000 1=kill@1500/1; expect 0 "--standby=$how"
+    check "--standby=$how: right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 2 ' out)" = 4
+    told "--standby=$how" 'rank 1 is pid [0-9]+ \(a standby\)'
+done
+check "NVLS is off for jobs that heal" has '^NCCL_NVLS_ENABLE=0$' <("$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
+check "and for no other" not has '^NCCL_NVLS_ENABLE=' <("$LAUNCH" --nproc-per-node=4 env)
+check "the user's own stays" not has '^NCCL_NVLS_ENABLE=0$' <(NCCL_NVLS_ENABLE=1 "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
+heals --hang-timeout=1 "$job" 60 2=stop@30/1; finished 2 "one is stopped"
+told "who" 'rank 2 of 4 is stopped by a signal.*replaced'
+LIMIT=60 run --nproc-per-node=4 --on-failure=shrink "$job" 60 1=kill@30/1; expect 0 "shrinking"
+check "three ranks go on: $(cat out err)" test "$(grep -c 'of 3: step 60 ' out)" = 3
+gpus 1; FAKE_GPUS=1 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"
+check "right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 4 ' out)" = 4
+gpus 4
+
+# Fifty losses: survivors end with what they began with.
+kills=; for ((i = 1; i <= 50; i++)); do kills+=" $((1 + i % 3))=kill@$((i + 1))/$i"; done
+heals "$job" 60 $kills; finished 51 "fifty losses"
+finish

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* A communicator with its stream, and its guard: the thread that frees the job's thread when a rank was lost. NCCL tells
+ * nobody of a death, and the job may sleep in cudaStreamSynchronize(): so the guard waits for the board, and not the job.
+ *
+ * What it has to mind: an abort takes half a second, hence a thread of each communicator's own, while the stream is free
+ * after milliseconds; abort or revoke while another thread is inside an NCCL call on the communicator hangs both, hence
+ * `inside`; an abort frees what the job's pointer points to, hence revoke, where NCCL has it, as long as the job has not
+ * given the communicator up; and what was cut short looks finished, which is for the job's thread to mind. */
+#include "nccl_inside.h"
+
+#include "../proto/clock.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NCCL_HAS_REVOKE 22807
+#define STUCK_NS (300 * NS_PER_MS) /* a call that takes longer waits for the GPU, which waits for the dead */
+#define REVOKE_NS (5 * NS_PER_S)
+#define NAP_NS 20000ull
+
+typedef ncclResult_t revoke_function(ncclComm_t comm, int flags);
+
+/* NULL: this NCCL has none. */
+static revoke_function *find_revoke(void)
+{
+    int version = 0;
+    revoke_function *revoke = NULL;
+    if (ncclGetVersion(&version) == ncclSuccess && version >= NCCL_HAS_REVOKE)
+        *(void **)&revoke = dlsym(RTLD_DEFAULT, "ncclCommRevoke");
+    return revoke;
+}
+
+static bool is_over(const struct line *line)
+{
+    const struct board_head *head = launch_device_board(line->l)->head;
+    return atomic_load_explicit(&head->generation, memory_order_acquire) != line->generation;
+}
+
+/* ---- the guard ---- */
+
+static void await_end(struct line *line, bool or_over)
+{
+    const struct board *b = launch_device_board(line->l);
+    for (;;) {
+        uint32_t epoch = atomic_load_explicit(&b->head->epoch, memory_order_acquire);
+        if (atomic_load(&line->given_up) || (or_over && is_over(line)))
+            return;
+        (void)!board_wait(b, &line->given_up, 0, epoch, CLOCK_NEVER); /* whatever woke us: look */
+    }
+}
+
+/* Takes comm from the job's thread; false: that has given it up. A thread that does not come out of NCCL waits for a GPU
+ * whose queue is full: only the end of what is queued gets it out, and a revoked communicator stays where it is. */
+static bool cut(struct line *line, bool can_revoke)
+{
+    uint64_t until_ns = clock_now_ns() + STUCK_NS;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+    bool locked = pthread_mutex_clocklock(&line->inside, CLOCK_MONOTONIC, &until) == 0;
+    if (!locked && !(can_revoke && atomic_load(&line->ready)))
+        locked = pthread_mutex_lock(&line->inside) == 0;
+    bool ours = !atomic_load(&line->given_up);
+    if (ours)
+        atomic_store(&line->cut, true);
+    if (locked)
+        pthread_mutex_unlock(&line->inside);
+    return ours;
+}
+
+static void abort_comm(struct line *line)
+{
+    if (line->comm)
+        ncclCommAbort(line->comm);
+    line->comm = NULL;
+}
+
+static void free_stream(struct line *line, revoke_function *revoke)
+{
+    if (!line->comm || !atomic_load(&line->ready))
+        return;
+    if (!revoke) {
+        abort_comm(line);
+        return;
+    }
+    uint64_t until_ns = clock_now_ns() + REVOKE_NS;
+    ncclResult_t e = revoke(line->comm, 0);
+    while (e == ncclInProgress && clock_now_ns() < until_ns) {
+        nccl_nap(NAP_NS);
+        if (ncclCommGetAsyncError(line->comm, &e) != ncclSuccess)
+            return;
+    }
+}
+
+/* Abort, never destroy: it is the only call that returns when a peer is gone. */
+static void *guard(void *arg)
+{
+    struct line *line = arg;
+    revoke_function *revoke = find_revoke();
+    pthread_setname_np(pthread_self(), "launch-nccl");
+    cudaSetDevice(launch_device(line->l));
+    await_end(line, true);
+    if (cut(line, revoke))
+        free_stream(line, revoke);
+    await_end(line, false);
+    abort_comm(line);
+    cudaStreamDestroy(line->stream);
+    atomic_store(&line->gone, true);
+    return NULL;
+}
+
+/* Signals are the job's. */
+static int start_guard(struct line *line)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&line->guard, NULL, guard, line);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* ---- the job's thread ---- */
+
+int line_open(struct line **ret, struct launch *l)
+{
+    *ret = NULL;
+    struct line *line = calloc(1, sizeof *line);
+    if (!line)
+        return launch_fail(l, LAUNCH_FAILED, "out of memory");
+    line->l = l;
+    line->generation = launch_generation(l);
+    cudaError_t e = cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking);
+    if (e != cudaSuccess) {
+        free(line);
+        return nccl_fail_cuda(l, "cudaStreamCreateWithFlags", e);
+    }
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&line->inside, &attr);
+    pthread_mutexattr_destroy(&attr);
+    int rc = start_guard(line);
+    if (rc) {
+        pthread_mutex_destroy(&line->inside);
+        cudaStreamDestroy(line->stream);
+        free(line);
+        return launch_fail(l, LAUNCH_FAILED, "a thread: %s", strerror(rc));
+    }
+    *ret = line;
+    return LAUNCH_OK;
+}
+
+int line_enter(struct line *line)
+{
+    if (pthread_mutex_lock(&line->inside) != 0)
+        return launch_fail(line->l, LAUNCH_INVALID,
+                           "inside already: launch_nccl_enter() without launch_nccl_leave()");
+    if (!atomic_load(&line->cut) && !is_over(line))
+        return LAUNCH_OK;
+    pthread_mutex_unlock(&line->inside);
+    return nccl_verdict(line->l, LAUNCH_AGAIN);
+}
+
+void line_leave(struct line *line)
+{
+    pthread_mutex_unlock(&line->inside);
+}
+
+void line_give_up(struct line *line)
+{
+    atomic_store(&line->given_up, 1);
+    board_wake(&line->given_up);
+}
+
+bool line_await_idle(struct line *line)
+{
+    while (cudaStreamQuery(line->stream) == cudaErrorNotReady) {
+        if (launch_check(line->l) == LAUNCH_STOP)
+            return false;
+        nccl_nap(NAP_NS);
+    }
+    return true;
+}
+
+struct line *line_reap(struct line *first, bool all)
+{
+    struct line **at = &first;
+    while (*at) {
+        struct line *line = *at;
+        if (!all && !atomic_load(&line->gone)) {
+            at = &line->next;
+            continue;
+        }
+        pthread_join(line->guard, NULL);
+        pthread_mutex_destroy(&line->inside);
+        *at = line->next;
+        free(line);
+    }
+    return first;
+}
