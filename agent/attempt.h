@@ -20,7 +20,7 @@ struct attempt {
     int port_fd;                   /* owned: keeps MASTER_PORT ours */
     uint16_t port;
     int null_fd; /* owned: /dev/null */
-    int ras_fd; /* owned: of NCCL's RAS, likewise; -1: no GPU */
+    int ras_fd;  /* owned: of NCCL's RAS, likewise; -1: no GPU */
 };
 
 struct attempt_config {

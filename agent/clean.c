@@ -42,7 +42,7 @@ const char *clean(char *to, size_t size, const char *text)
         if (used + need >= size)
             break;
         if (fits)
-            memcpy(to + used, at, n);
+            memmove(to + used, at, n);
         else
             to[used] = *at == '\t' ? ' ' : '?';
         used += need;

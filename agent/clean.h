@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Copies text up to its NUL, cut at a character to size - 1: what steers a terminal or turns the direction of writing becomes
- * '?', and so do bytes that are no UTF-8; a tab becomes a blank. Returns `to`. */
+ * '?', and so do bytes that are no UTF-8; a tab becomes a blank. Returns `to`, which may
+ * be text itself. */
 const char *clean(char *to, size_t size, const char *text);
 
 #endif

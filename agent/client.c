@@ -34,8 +34,9 @@ void client_finish(struct client_jobs *jobs)
 /* ---- one job ---- */
 
 /* The one who listens must be the owner of the directory, or root. */
-static int check_peer(struct client_job *job, uid_t owner, struct err *err)
+static int check_peer(struct client_job *job, struct err *err)
 {
+    uid_t owner = job->place.owner;
     struct ucred peer;
     socklen_t n = sizeof peer;
     if (getsockopt(job->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
@@ -47,7 +48,7 @@ static int check_peer(struct client_job *job, uid_t owner, struct err *err)
     return 0;
 }
 
-static int open_job(struct client_job *job, uid_t owner, struct err *err)
+static int open_job(struct client_job *job, struct err *err)
 {
     struct sockaddr_un address;
     AUTO_FD directory = -1;
@@ -61,7 +62,7 @@ static int open_job(struct client_job *job, uid_t owner, struct err *err)
         return err_set(err, rc, "that is no launch");
     if (rc < 0)
         return err_set_errno(err, rc, "it can't be asked");
-    return check_peer(job, owner, err);
+    return check_peer(job, err);
 }
 
 int client_send(struct client_job *job, enum wire_verb verb, int rank, int number, struct err *err)
@@ -128,14 +129,14 @@ int client_take_end(struct client_job *job, struct err *err)
 
 /* ---- all of them ---- */
 
-static void on_socket(void *user, const struct rundir_place *place, uid_t owner)
+static void on_socket(void *user, const struct rundir_place *place)
 {
     struct client_jobs *jobs = user;
-    struct client_job job = {.fd = -1, .place = *place, .uid = owner};
+    struct client_job job = {.fd = -1, .place = *place, .uid = place->owner};
     const char *dot = strrchr(place->name, '.');
     snprintf(job.job.run_id, sizeof job.job.run_id, "%.*s",
              dot ? (int)(dot - place->name) : (int)strlen(place->name), place->name);
-    int rc = open_job(&job, owner, &job.trouble);
+    int rc = open_job(&job, &job.trouble);
     if (rc == 0)
         rc = client_send(&job, WIRE_DESCRIBE, WIRE_ALL_RANKS, 0, &job.trouble);
     if (rc < 0)

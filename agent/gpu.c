@@ -4,6 +4,7 @@
 #include "gpu.h"
 
 #include "kfd.h"
+#include "pci.h"
 #include "sysfile.h"
 
 #include <dirent.h>
@@ -26,13 +27,6 @@ bool gpu_node_usable(const char *sysroot, const char *prefix, long long minor)
         return false;
     bool device = S_ISCHR(st.st_mode) || (*sysroot && S_ISREG(st.st_mode));
     return device && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0;
-}
-
-int gpu_numa_node(const char *sysroot, const char *pci)
-{
-    long long node;
-    int rc = sysfile_number(&node, sysroot, "/sys/bus/pci/devices/%s/numa_node", pci);
-    return rc < 0 || node < 0 || node > INT_MAX ? -1 : (int)node;
 }
 
 /* "domain:bus:device.function", each in hex. */
@@ -97,7 +91,7 @@ static bool read_nvidia(struct gpu *gpu, const char *sysroot, const char *pci)
         memcpy(gpu->uuid, value, strlen(value) + 1);
     for (size_t i = 0; pci[i]; i++)
         gpu->pci[i] = pci[i] >= 'A' && pci[i] <= 'F' ? (char)(pci[i] + 32) : pci[i];
-    gpu->numa_node = gpu_numa_node(sysroot, gpu->pci);
+    gpu->numa_node = pci_numa_node(sysroot, gpu->pci);
     return true;
 }
 

@@ -150,13 +150,13 @@ static void on_readable(void *user)
 /* ---- life ---- */
 
 /* Called when all workers and the deathwatch thread are gone: a fork of a single-threaded process. */
-static bool start_helper(struct gpu_wait *w, uv_loop_t *loop)
+static bool start_helper(struct gpu_wait *w, uv_loop_t *loop, const char *sysroot)
 {
     const char *pci[GPU_MAX];
     pid_t pid; /* whoever reaps children reaps it */
     for (unsigned i = 0; i < w->pci_n; i++)
         pci[i] = w->pci[i];
-    if (gpu_users_spawn(pci, w->pci_n, &w->fd, &w->pidfd, &pid) < 0)
+    if (gpu_users_spawn(sysroot, pci, w->pci_n, &w->fd, &w->pidfd, &pid) < 0)
         return false;
     w->watch = watch_start(loop, w->fd, on_readable, w);
     return w->watch != NULL;
@@ -230,7 +230,7 @@ bool gpu_wait_start(struct gpu_wait **ret, uv_loop_t *loop, const char *sysroot,
     uv_timer_init(loop, &w->timer);
     snprintf(w->mark, sizeof w->mark, "%s=%s", ENV_RUN_ID, run_id);
     choose_gpus(w, plan);
-    if (!w->pci_n || !start_helper(w, loop)) {
+    if (!w->pci_n || !start_helper(w, loop, sysroot)) {
         gpu_wait_stop(ret);
         return false;
     }

@@ -56,17 +56,6 @@ static bool reaches_agent(const siginfo_t *info, sigset_t *early)
     return false;
 }
 
-/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
-static void die_of_interrupt(void)
-{
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    signals_default(SIGINT);
-    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
-    raise(SIGINT); /* PID 1 is not ended by it: then the status is returned after all */
-}
-
 struct guard {
     pid_t agent;
     const struct cgroup *cgroup; /* borrowed */
@@ -102,7 +91,7 @@ static int end_job(struct guard *g, const siginfo_t *end, bool interrupted)
     if (left)
         log_error("%u process(es) of the job can't be killed (state D?)", left);
     if (interrupted && status == 128 + SIGINT)
-        die_of_interrupt();
+        signals_die_of_interrupt();
     return status;
 }
 

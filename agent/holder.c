@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "holder.h"
 
+#include "clean.h"
 #include "sysfile.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 #define WHOLE 0
 #define PAGE_LOCK(page) (1 + (off_t)(page))
 
-static int lock(int fd, int how, int type, off_t at, struct flock *ret)
+static int lock_range(int fd, int how, int type, off_t at, off_t n, struct flock *ret)
 {
-    struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
     int rc;
     do
         rc = fcntl(fd, how, &l);
@@ -25,6 +25,11 @@ static int lock(int fd, int how, int type, off_t at, struct flock *ret)
     if (ret)
         *ret = l;
     return rc < 0 ? (errno == EACCES ? -EAGAIN : -errno) : 0;
+}
+
+static int lock(int fd, int how, int type, off_t at, struct flock *ret)
+{
+    return lock_range(fd, how, type, at, 1, ret);
 }
 
 int holder_state(int fd)
@@ -68,14 +73,17 @@ int holder_sign(int fd, const struct holder *who)
     return -ENOSPC;
 }
 
+void holder_unsign(int fd)
+{
+    (void)!lock_range(fd, F_OFD_SETLK, F_UNLCK, PAGE_LOCK(0), HOLDER_PAGES, NULL);
+}
+
 /* Foreign text on its way to a terminal. */
 static void take_text(const char *page, const char *key, char *ret, size_t bytes)
 {
     if (!sysfile_field(page, key, ret, bytes))
         ret[0] = '\0';
-    for (char *c = ret; *c; c++)
-        if (!isascii(*c) || !isprint((unsigned char)*c))
-            *c = '?';
+    clean(ret, bytes, ret);
 }
 
 static uint64_t take_number(const char *page, const char *key, uint64_t max)

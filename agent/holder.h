@@ -40,6 +40,9 @@ void holder_unlock(int fd);
 /* Writes down who holds it on the first page that is free. -ENOSPC: all are taken; -errno. */
 MUST_CHECK int holder_sign(int fd, const struct holder *who);
 
+/* Gives up what was signed with this descriptor. */
+void holder_unsign(int fd);
+
 /* The page, if somebody holds it now; control characters have become '?'. *page: where to look, moved on; begins at 0.
  * False: nobody is left. */
 bool holder_next(int fd, unsigned *page, struct holder *ret);

@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "holdings.h"
 
+#include "account.h"
 #include "json.h"
 #include "tree.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-/* A name, or the number if there is none. */
-static const char *user_name(unsigned uid, char *buf, size_t bytes)
-{
-    struct passwd *entry = getpwuid(uid);
-    if (entry)
-        snprintf(buf, bytes, "%s", entry->pw_name);
-    else
-        snprintf(buf, bytes, "%u", uid);
-    return buf;
-}
-
 const char *holdings_who(const struct holder *who, char text[HOLDINGS_WHO_BYTES])
 {
-    char name[40], since[40];
+    char name[ACCOUNT_NAME_BYTES], since[40];
     struct tm tm;
     time_t started = (time_t)who->started;
     if (!localtime_r(&started, &tm) || !strftime(since, sizeof since, "%F %T", &tm))
         snprintf(since, sizeof since, "?");
     snprintf(text, HOLDINGS_WHO_BYTES, "run %s (%s, user %s, pid %d, since %s)", who->run,
-             who->program, user_name(who->uid, name, sizeof name), (int)who->pid, since);
+             who->program, account_name(who->uid, name), (int)who->pid, since);
     return text;
 }
 
@@ -44,11 +33,11 @@ static int64_t uid_of(pid_t pid)
 
 const char *holdings_user(const struct gpu_user *user, char text[HOLDINGS_WHO_BYTES])
 {
-    char comm[16], name[40] = "?";
+    char comm[16], name[ACCOUNT_NAME_BYTES] = "?";
     int64_t uid = uid_of(user->pid);
     tree_name(user->pid, comm);
     if (uid >= 0)
-        user_name((unsigned)uid, name, sizeof name);
+        account_name((uid_t)uid, name);
     snprintf(text, HOLDINGS_WHO_BYTES, "%s (pid %d, user %s, %" PRIu64 " MiB)", comm,
              (int)user->pid, name, user->bytes >> 20);
     return text;
@@ -106,28 +95,21 @@ void holdings_print(FILE *out, const struct units *u, const struct gpu_list *gpu
 
 /* ---- JSON ---- */
 
-static void put(FILE *out, const char *key, const char *text)
-{
-    fprintf(out, "\"%s\": ", key);
-    json_put_string(out, text, strlen(text));
-    fputs(", ", out);
-}
-
 static void put_holders(FILE *out, int fd, bool waiting)
 {
     struct holder who;
-    char name[40];
+    char name[ACCOUNT_NAME_BYTES];
     unsigned page = 0;
     bool first = true;
     fputc('[', out);
     while (holder_next(fd, &page, &who)) {
-        fputs(first ? "{" : ", {", out);
-        put(out, "run", who.run);
-        put(out, "program", who.program);
-        put(out, "user", user_name(who.uid, name, sizeof name));
+        fprintf(out, "%s{\"pid\": %d", first ? "" : ", ", (int)who.pid);
+        json_put_member(out, "run", who.run);
+        json_put_member(out, "program", who.program);
+        json_put_member(out, "user", account_name(who.uid, name));
         if (waiting)
-            fprintf(out, "\"wants\": %u, ", who.wants);
-        fprintf(out, "\"pid\": %d, \"started\": %" PRId64 "}", (int)who.pid, who.started);
+            fprintf(out, ", \"wants\": %u", who.wants);
+        fprintf(out, ", \"started\": %" PRId64 "}", who.started);
         first = false;
     }
     fputc(']', out);
@@ -147,10 +129,10 @@ static void put_processes(FILE *out, const struct gpu_users *users, unsigned gpu
         if (users->user[i].gpu != gpu)
             continue;
         tree_name(users->user[i].pid, comm);
-        fputs(first ? "{" : ", {", out);
-        put(out, "name", comm);
-        fprintf(out, "\"pid\": %d, \"uid\": %" PRId64 ", \"bytes\": %" PRIu64 "}",
+        fprintf(out, "%s{\"pid\": %d, \"uid\": %" PRId64 ", \"bytes\": %" PRIu64, first ? "" : ", ",
                 (int)users->user[i].pid, uid_of(users->user[i].pid), users->user[i].bytes);
+        json_put_member(out, "name", comm);
+        fputc('}', out);
         first = false;
     }
     fputc(']', out);
@@ -161,12 +143,11 @@ void holdings_print_json(FILE *out, const struct units *u, const struct gpu_list
 {
     fputs("{\"gpus\": [", out);
     for (unsigned i = 0; i < u->n; i++) {
-        fprintf(out, "%s\n  {", i ? "," : "");
-        fprintf(out, "\"index\": %u, ", i);
-        put(out, "pci", gpus->gpu[i].pci);
-        put(out, "uuid", gpus->gpu[i].uuid);
-        put(out, "state", state_word(holder_state(u->fd[i])));
-        fputs("\"holders\": ", out);
+        fprintf(out, "%s\n  {\"index\": %u", i ? "," : "", i);
+        json_put_member(out, "pci", gpus->gpu[i].pci);
+        json_put_member(out, "uuid", gpus->gpu[i].uuid);
+        json_put_member(out, "state", state_word(holder_state(u->fd[i])));
+        fputs(", \"holders\": ", out);
         put_holders(out, u->fd[i], false);
         put_processes(out, users, i);
         fputc('}', out);

@@ -342,3 +342,9 @@ void json_put_string(FILE *out, const char *text, size_t n)
     }
     fputc('"', out);
 }
+
+void json_put_member(FILE *out, const char *name, const char *text)
+{
+    fprintf(out, ", \"%s\": ", name);
+    json_put_string(out, text, strlen(text));
+}

@@ -44,4 +44,7 @@ size_t json_string(const struct json_value *string, char *text, size_t size);
 /* Writes text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
 void json_put_string(FILE *out, const char *text, size_t n);
 
+/* Writes a member of an object that is not its first: `, "name": "text"`. */
+void json_put_member(FILE *out, const char *name, const char *text);
+
 #endif

@@ -2,6 +2,7 @@
 /* AMD's GPUs from the KFD topology in /sys. Must never know the runtime. */
 #include "kfd.h"
 
+#include "pci.h"
 #include "sysfile.h"
 
 #include <dirent.h>
@@ -49,7 +50,7 @@ static bool read_node(struct gpu *gpu, const char *sysroot, unsigned node)
              (unsigned)(location & 7));
     if (unique)
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%016" PRIx64, unique);
-    gpu->numa_node = gpu_numa_node(sysroot, gpu->pci);
+    gpu->numa_node = pci_numa_node(sysroot, gpu->pci);
     return true;
 }
 

@@ -24,7 +24,4 @@ MUST_CHECK int gpu_list_add(struct gpu_list *list, const struct gpu *gpu, struct
  * will do below a sysroot). What a device cgroup forbids is not seen: only opening would tell. */
 bool gpu_node_usable(const char *sysroot, const char *prefix, long long minor);
 
-/* -1: unknown. */
-int gpu_numa_node(const char *sysroot, const char *pci);
-
 #endif

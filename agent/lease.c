@@ -48,38 +48,38 @@ static struct holder describe(const struct job_spec *spec)
 
 /* ---- one unit ---- */
 
+/* A MIG instance's GPU is held, too, but shared: others may have its other instances. */
 static int lock_unit(struct units *u, unsigned unit, bool alone, const struct holder *me)
 {
-    int parent = u->parent[unit];
-    int rc = holder_lock(u->fd[unit], alone);
-    if (rc == 0 && parent >= 0)
-        rc = holder_lock(u->fd[parent], false);
-    if (rc < 0)
-        return rc;
-    if (!lockdir_is_current(&u->dir, u->name[unit], u->fd[unit]))
-        return -ESTALE;
-    if (holder_sign(u->fd[unit], me) < 0)
-        log_debug("lease: %s: no page to sign", u->name[unit]);
+    for (int at = (int)unit; at >= 0; at = u->parent[at], alone = false) {
+        int rc = holder_lock(u->fd[at], alone);
+        if (rc < 0)
+            return rc;
+        if (!lockdir_is_current(&u->dir, u->name[at], u->fd[at]))
+            return -ESTALE;
+        if (holder_sign(u->fd[at], me) < 0)
+            log_debug("lease: %s: no page to sign", u->name[at]);
+    }
     return 0;
 }
 
 static void keep(struct lease *lease, struct units *u, unsigned unit)
 {
-    lease->fd[lease->n++] = take_fd(&u->fd[unit]);
+    for (int at = (int)unit; at >= 0; at = u->parent[at])
+        if (u->fd[at] >= 0)
+            lease->fd[lease->n++] = take_fd(&u->fd[at]);
 }
 
-/* A new descriptor in its place: closing the old one tells those who wait. */
-static int give_up_unit(struct units *u, unsigned unit, struct err *err)
-{
-    close_fd(&u->fd[unit]);
-    return units_open_one(u, unit, err);
-}
-
+/* New descriptors in the place of those that may have locks: closing the old ones tells those who wait. */
 static int give_up(struct taking *t, struct err *err)
 {
+    struct units *u = &t->units;
     int rc = 0;
-    for (uint64_t left = t->granted; left && rc == 0; left &= left - 1)
-        rc = give_up_unit(&t->units, (unsigned)__builtin_ctzll(left), err);
+    for (uint64_t left = t->granted; left; left &= left - 1)
+        for (int at = __builtin_ctzll(left); at >= 0; at = u->parent[at])
+            close_fd(&u->fd[at]);
+    for (unsigned unit = 0; unit < u->n && rc == 0; unit++)
+        rc = units_open_one(u, unit, err);
     t->granted = 0;
     return rc;
 }
@@ -212,10 +212,32 @@ static int check_users(struct taking *t, struct err *err)
 
 /* ---- taking ---- */
 
+/* Instances are named by UUIDs that NVML alone can tell the GPU of. */
+static void find_parents(struct taking *t)
+{
+    const struct gpu_set *set = &t->plan->gpu_set;
+    const char *name[GPU_MAX];
+    int unit[GPU_MAX], parent[GPU_MAX];
+    unsigned n = 0;
+    for (unsigned i = 0; i < set->n; i++) {
+        if (set->index[i] >= 0 || t->units.of_set[i] < 0 ||
+            t->units.parent[t->units.of_set[i]] >= 0)
+            continue;
+        unit[n] = t->units.of_set[i];
+        name[n++] = set->entry[i];
+    }
+    if (gpu_users_find_mig(parent, t->sysroot, &t->plan->gpus, name, n) < 0)
+        log_debug("lease: NVML can't tell which GPU a MIG instance is part of");
+    for (unsigned i = 0; i < n; i++)
+        t->units.parent[unit[i]] = parent[i];
+}
+
 static int begin(struct taking *t, struct err *err)
 {
     const struct gpu_set *set = &t->plan->gpu_set;
     int rc = units_open(&t->units, t->spec->lease_dir, t->sysroot, &t->plan->gpus, set, err);
+    if (rc == 0)
+        find_parents(t);
     if (rc == 0)
         rc = units_open_all(&t->units, err);
     if (rc == 0 && t->spec->wait_ms)
@@ -297,15 +319,6 @@ static void tell_table(struct taking *t)
     free(text);
 }
 
-/* A shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130. */
-static void die_of(int code)
-{
-    if (code != 128 + SIGINT)
-        return;
-    signals_default(SIGINT);
-    raise(SIGINT);
-}
-
 static void keep_granted(struct lease *lease, struct taking *t, struct plan *plan)
 {
     uint64_t chosen = 0;
@@ -313,14 +326,8 @@ static void keep_granted(struct lease *lease, struct taking *t, struct plan *pla
         if (t->units.of_set[i] >= 0 && (t->granted & PICK_BIT(t->units.of_set[i])))
             chosen |= PICK_BIT(i);
     plan_take_gpus(plan, chosen);
-    for (unsigned i = 0; i < t->units.n; i++) {
-        if (!(t->granted & PICK_BIT(i)))
-            continue;
-        int parent = t->units.parent[i];
-        keep(lease, &t->units, i);
-        if (parent >= 0 && t->units.fd[parent] >= 0)
-            keep(lease, &t->units, (unsigned)parent);
-    }
+    for (uint64_t left = t->granted; left; left &= left - 1)
+        keep(lease, &t->units, (unsigned)__builtin_ctzll(left));
 }
 
 int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *plan,
@@ -351,7 +358,8 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
     lease_wait_stop(&t->wait);
     units_close(&t->units);
     free(t);
-    die_of(code);
+    if (code == 128 + SIGINT)
+        signals_die_of_interrupt();
     return code;
 }
 
@@ -387,7 +395,6 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
         if (u.of_set[i] < 0)
             continue;
         unsigned unit = (unsigned)u.of_set[i];
-        u.parent[unit] = -1; /* whoever wants the whole GPU has to ask NVML anyway */
         rc = units_open_one(&u, unit, &err);
         if (rc < 0)
             break;
@@ -398,8 +405,7 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
         }
         if (rc == 0)
             keep(lease, &u, unit);
-        err_set_errno(&err, rc, "%s", u.name[unit]);
-        rc = 0;
+        rc = 0; /* of a lock that can't be had the others know nothing */
     }
     if (rc < 0)
         log_debug("no hold on the GPUs: %s", err.text);
@@ -413,4 +419,14 @@ void lease_close(struct lease *lease)
     for (unsigned i = 0; i < lease->n; i++)
         close_fd(&lease->fd[i]);
     lease->n = 0;
+}
+
+void lease_sign_again(const struct lease *lease, const struct job_spec *spec)
+{
+    struct holder me = describe(spec);
+    for (unsigned i = 0; i < lease->n; i++) {
+        holder_unsign(lease->fd[i]);
+        if (holder_sign(lease->fd[i], &me) < 0)
+            log_debug("lease: no page to sign");
+    }
 }

@@ -9,8 +9,8 @@
 
 struct lease {
     unsigned n;
-    int fd[2 * GPU_MAX +
-           1]; /* owned: of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave */
+    /* Owned; of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave. */
+    int fd[2 * GPU_MAX + 1];
 };
 
 /* Takes plan->gpus_wanted of plan->gpu_set, and narrows the set to them. Waits for them with spec->wait_ms; a signal that
@@ -24,6 +24,9 @@ MUST_CHECK int lease_take(struct lease *lease, const struct job_spec *spec, stru
  * reason for doing without is told. Costs a few system calls a GPU. */
 void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
                  const char *sysroot);
+
+/* Another process has taken over (--detach): writes down which. */
+void lease_sign_again(const struct lease *lease, const struct job_spec *spec);
 
 /* Takes a zeroed one too. */
 void lease_close(struct lease *lease);

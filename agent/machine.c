@@ -5,32 +5,18 @@
 #include "sysfile.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NODE "/sys/devices/system/node"
 #define CPU "/sys/devices/system/cpu"
 #define LIST_BYTES 4096 /* of a list of CPUs or nodes */
-#define PATH_BYTES 128  /* of ours, which are short */
 #define CACHES_MAX 16   /* index0, index1, ... of a CPU */
-
-/* False: there is no such file, or it holds no list. */
-static bool PRINTF_LIKE(3, 4)
-    read_list(struct bitset *set, const char *sysroot, const char *format, ...)
-{
-    char path[PATH_BYTES], text[LIST_BYTES];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(path, sizeof path, format, ap);
-    va_end(ap);
-    return sysfile_read(text, sizeof text, sysroot, "%s", path) >= 0 && bitset_parse(set, text);
-}
 
 bool machine_has_nodes(const char *sysroot)
 {
     struct bitset nodes;
-    return read_list(&nodes, sysroot, NODE "/has_cpu") && bitset_count(&nodes) > 1;
+    return sysfile_list(&nodes, sysroot, NODE "/has_cpu") && bitset_count(&nodes) > 1;
 }
 
 const char *machine_described(void)
@@ -50,7 +36,7 @@ static void read_nodes(struct machine *m, const char *sysroot)
 {
     struct bitset cpus;
     for (int node = -1; (node = bitset_next(&m->nodes, node)) >= 0;) {
-        if (!read_list(&cpus, sysroot, NODE "/node%d/cpulist", node))
+        if (!sysfile_list(&cpus, sysroot, NODE "/node%d/cpulist", node))
             continue;
         bitset_or(&m->cpus, &cpus);
         for (int i = -1; (i = bitset_next(&cpus, i)) >= 0;)
@@ -93,7 +79,7 @@ static void find_near(struct machine *m, const char *sysroot)
 /* Without NUMA in the kernel there are no files of nodes: all is node 0. */
 static void one_node(struct machine *m, const char *sysroot)
 {
-    if (!read_list(&m->cpus, sysroot, CPU "/online"))
+    if (!sysfile_list(&m->cpus, sysroot, CPU "/online"))
         for (long i = sysconf(_SC_NPROCESSORS_CONF); i-- > 0;)
             bitset_add(&m->cpus, (int)i);
     bitset_add(&m->nodes, 0);
@@ -102,12 +88,12 @@ static void one_node(struct machine *m, const char *sysroot)
 
 static void read_all_nodes(struct machine *m, const char *sysroot)
 {
-    if (read_list(&m->nodes, sysroot, NODE "/online"))
+    if (sysfile_list(&m->nodes, sysroot, NODE "/online"))
         read_nodes(m, sysroot);
     if (bitset_empty(&m->cpus))
         one_node(m, sysroot);
     find_near(m, sysroot);
-    if (!read_list(&m->memory, sysroot, NODE "/has_memory"))
+    if (!sysfile_list(&m->memory, sysroot, NODE "/has_memory"))
         m->memory = m->nodes;
 }
 
@@ -135,7 +121,7 @@ static void count_threads(struct machine *m, const char *sysroot)
     struct bitset threads;
     int first = bitset_next(&m->allowed, -1);
     if (has_smt(sysroot) &&
-        read_list(&threads, sysroot, CPU "/cpu%d/topology/thread_siblings_list", first) &&
+        sysfile_list(&threads, sysroot, CPU "/cpu%d/topology/thread_siblings_list", first) &&
         bitset_has(&threads, first)) {
         bitset_and(&threads, &m->allowed);
         m->threads = bitset_count(&threads);
@@ -150,7 +136,7 @@ static void read_cores(struct machine *m, const char *sysroot)
         return;
     for (int i = -1; (i = bitset_next(&m->allowed, i)) >= 0;) {
         if (bitset_has(&done, i) ||
-            !read_list(&threads, sysroot, CPU "/cpu%d/topology/thread_siblings_list", i) ||
+            !sysfile_list(&threads, sysroot, CPU "/cpu%d/topology/thread_siblings_list", i) ||
             !bitset_has(&threads, i))
             continue;
         bitset_or(&done, &threads);
@@ -176,7 +162,7 @@ static bool largest_cache(struct bitset *ret, const char *sysroot, int i)
             sysfile_read(type, sizeof type, sysroot, CPU "/cpu%d/cache/index%d/type", i, index) <
                 0 ||
             (type[0] != 'U' && type[0] != 'D') || /* Unified, Data, Instruction */
-            !read_list(&shared, sysroot, CPU "/cpu%d/cache/index%d/shared_cpu_list", i, index) ||
+            !sysfile_list(&shared, sysroot, CPU "/cpu%d/cache/index%d/shared_cpu_list", i, index) ||
             !bitset_has(&shared, i))
             continue;
         highest = level;

@@ -10,6 +10,11 @@
  *     "use <index> <pid> <bytes>\n"   for every compute process on the GPU at pci[index]
  *     "end\n"                         after each list
  * or "fail <text>\n", and exits. */
-_Noreturn void nvml_helper(int fd, const char *const *pci, unsigned n);
+_Noreturn void nvml_helper(int fd, const char *sysroot, const char *const *pci, unsigned n);
+
+/* Likewise, once:
+ *     "mig <index> <PCI address>\n"  for every name ("MIG-<uuid>") that is an instance of the GPU there
+ *     "end\n" */
+_Noreturn void nvml_mig_helper(int fd, const char *sysroot, const char *const *name, unsigned n);
 
 #endif

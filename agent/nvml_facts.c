@@ -8,26 +8,18 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define INVALID_ARGUMENT 2
 #define TO_SWITCH 2 /* nvmlIntNvLinkDeviceType_t */
 #define SCOPE_NODE 0
-#define END_LIMIT_MS 1000
 #define FIELD_LINK_SPEED 164 /* MB/s of the link in scope, since Hopper */
 #define FIELD_COMMON_SPEED 90
-
-struct pci_info {
-    char legacy[16];
-    unsigned domain, bus, device, id, subsystem_id;
-    char address[32];
-};
 
 struct memory {
     unsigned long long total, free, used;
@@ -71,17 +63,14 @@ struct calls {
     int (*ecc)(nvml_device, int *, int *);
     int (*compute_mode)(nvml_device, int *);
     int (*persistence)(nvml_device, int *);
-    int (*gen)(nvml_device, int *);
-    int (*width)(nvml_device, int *);
     int (*most_gen)(nvml_device, int *);
     int (*most_width)(nvml_device, int *);
     int (*fabric)(nvml_device, struct fabric_v2 *);
     int (*fabric_old)(nvml_device, struct fabric_v1 *);
-    int (*cpus)(nvml_device, unsigned, unsigned long *);
     int (*nodes)(nvml_device, unsigned, unsigned long *, unsigned);
     int (*link_state)(nvml_device, unsigned, int *);
     int (*link_version)(nvml_device, unsigned, int *);
-    int (*link_remote)(nvml_device, unsigned, struct pci_info *);
+    int (*link_remote)(nvml_device, unsigned, struct nvml_pci *);
     int (*link_remote_type)(nvml_device, unsigned, int *);
     int (*fields)(nvml_device, int, struct field *);
     int (*level)(nvml_device, nvml_device, int *);
@@ -102,13 +91,10 @@ static void find_calls(struct calls *calls)
         {&calls->ecc, "nvmlDeviceGetEccMode"},
         {&calls->compute_mode, "nvmlDeviceGetComputeMode"},
         {&calls->persistence, "nvmlDeviceGetPersistenceMode"},
-        {&calls->gen, "nvmlDeviceGetCurrPcieLinkGeneration"},
-        {&calls->width, "nvmlDeviceGetCurrPcieLinkWidth"},
         {&calls->most_gen, "nvmlDeviceGetMaxPcieLinkGeneration"},
         {&calls->most_width, "nvmlDeviceGetMaxPcieLinkWidth"},
         {&calls->fabric, "nvmlDeviceGetGpuFabricInfoV"},
         {&calls->fabric_old, "nvmlDeviceGetGpuFabricInfo"},
-        {&calls->cpus, "nvmlDeviceGetCpuAffinity"},
         {&calls->nodes, "nvmlDeviceGetMemoryAffinity"},
         {&calls->link_state, "nvmlDeviceGetNvLinkState"},
         {&calls->link_version, "nvmlDeviceGetNvLinkVersion"},
@@ -156,15 +142,14 @@ static int peer_of(const struct calls *calls, nvml_device device, unsigned link,
                    const struct gpu_list *gpus)
 {
     int type;
-    struct pci_info remote;
+    struct nvml_pci remote;
     if (calls->link_remote_type && calls->link_remote_type(device, link, &type) == NVML_SUCCESS &&
         type == TO_SWITCH)
         return -1;
     if (!calls->link_remote || calls->link_remote(device, link, &remote) != NVML_SUCCESS)
         return -1;
-    char address[sizeof gpus->gpu[0].pci];
-    snprintf(address, sizeof address, "%04x:%02x:%02x.0", remote.domain & 0xffffffu,
-             remote.bus & 0xffu, remote.device & 0xffu);
+    char address[NVML_ADDRESS_BYTES];
+    nvml_lib_address(&remote, address);
     for (unsigned i = 0; i < gpus->n; i++)
         if (strcmp(gpus->gpu[i].pci, address) == 0)
             return (int)i;
@@ -182,8 +167,8 @@ static int ask_link_speed(const struct calls *calls, nvml_device device, unsigne
     return -1;
 }
 
-static void ask_links(const struct calls *calls, nvml_device device, const struct gpu_list *gpus,
-                      struct nvml_gpu *gpu)
+static void ask_links(const struct calls *calls, unsigned want, nvml_device device,
+                      const struct gpu_list *gpus, struct nvml_gpu *gpu)
 {
     for (unsigned link = 0; calls->link_state && link < NVML_LINKS_MAX; link++) {
         int up;
@@ -193,10 +178,10 @@ static void ask_links(const struct calls *calls, nvml_device device, const struc
         if (rc != NVML_SUCCESS || up != 1)
             continue;
         if (gpu->links++ == 0) {
-            gpu->link_version = -1;
-            if (calls->link_version)
+            if (want & NVML_REST && calls->link_version)
                 calls->link_version(device, link, &gpu->link_version);
-            gpu->link_mbps = ask_link_speed(calls, device, link);
+            if (want & NVML_REST)
+                gpu->link_mbps = ask_link_speed(calls, device, link);
             gpu->switched = peer_of(calls, device, link, gpus) < 0;
         }
         /* What has one link to a switch has them all there. */
@@ -217,8 +202,8 @@ static void ask_users(const struct calls *calls, nvml_device device, struct nvml
     gpu->users_n = n;
 }
 
-static void ask_gpu(const struct calls *calls, nvml_device device, const struct gpu_list *gpus,
-                    struct nvml_gpu *gpu)
+/* All that the matrix has no cell for. */
+static void ask_rest(const struct calls *calls, nvml_device device, struct nvml_gpu *gpu)
 {
     struct memory memory;
     if (calls->name)
@@ -227,59 +212,95 @@ static void ask_gpu(const struct calls *calls, nvml_device device, const struct 
         gpu->cc_major = gpu->cc_minor = -1;
     if (calls->memory && calls->memory(device, &memory) == NVML_SUCCESS)
         gpu->memory_bytes = memory.total;
-    gpu->numa_id = ask_int(calls->numa_id, device);
     gpu->mig = ask_mode(calls->mig, device);
     gpu->ecc = ask_mode(calls->ecc, device);
     gpu->compute_mode = ask_int(calls->compute_mode, device);
     gpu->persistence = ask_int(calls->persistence, device);
-    gpu->gen = ask_int(calls->gen, device);
-    gpu->width = ask_int(calls->width, device);
     gpu->most_gen = ask_int(calls->most_gen, device);
     gpu->most_width = ask_int(calls->most_width, device);
-    if (calls->cpus)
-        calls->cpus(device, NVML_CPU_WORDS, gpu->cpus);
+    ask_fabric(calls, device, gpu);
+    ask_users(calls, device, gpu);
+}
+
+static void ask_matrix(const struct calls *calls, unsigned want, nvml_device device,
+                       const struct gpu_list *gpus, struct nvml_gpu *gpu)
+{
+    gpu->numa_id = ask_int(calls->numa_id, device);
     if (calls->nodes)
         calls->nodes(device, NVML_NODE_WORDS, gpu->nodes, SCOPE_NODE);
-    ask_fabric(calls, device, gpu);
-    ask_links(calls, device, gpus, gpu);
-    ask_users(calls, device, gpu);
+    ask_links(calls, want, device, gpus, gpu);
 }
 
 /* ---- pairs ---- */
 
-static void ask_pair(const struct calls *calls, nvml_device a, nvml_device b, unsigned peer,
-                     struct nvml_gpu *gpu)
+static void ask_pair(const struct calls *calls, unsigned want, nvml_device a, nvml_device b,
+                     unsigned peer, struct nvml_gpu *gpu)
 {
     int value;
-    if (calls->level && calls->level(a, b, &value) == NVML_SUCCESS)
+    if (want & NVML_MATRIX && calls->level && calls->level(a, b, &value) == NVML_SUCCESS)
         gpu->level[peer] = (int8_t)value;
     for (int kind = 0; calls->p2p && kind < P2P_KINDS_N; kind++)
-        if (calls->p2p(a, b, kind, &value) == NVML_SUCCESS)
+        if (want & NVML_P2P(kind) && calls->p2p(a, b, kind, &value) == NVML_SUCCESS)
             gpu->p2p[kind][peer] = (int8_t)value;
 }
 
 /* ---- the helper ---- */
 
-static void ask_all(const struct calls *calls, const struct gpu_list *gpus,
+struct attach {
+    const struct calls *calls;
+    const char *pci;
+    nvml_device device;
+    int rc;
+};
+
+static void *attach(void *user)
+{
+    struct attach *a = user;
+    a->rc = a->calls->lib.by_pci(a->pci, &a->device);
+    return NULL;
+}
+
+/* The first call for a GPU takes 7 ms in the driver, and those of several GPUs overlap; nothing else does. */
+static void attach_all(struct attach *gpu, unsigned n)
+{
+    pthread_t thread[GPU_MAX];
+    bool threaded[GPU_MAX];
+    for (unsigned i = 1; i < n; i++)
+        threaded[i] = pthread_create(&thread[i], NULL, attach, &gpu[i]) == 0;
+    for (unsigned i = 0; i < n; i++)
+        if (i == 0 || !threaded[i])
+            attach(&gpu[i]);
+        else
+            pthread_join(thread[i], NULL);
+}
+
+static void ask_all(const struct calls *calls, const struct gpu_list *gpus, unsigned want,
                     struct nvml_facts *facts)
 {
-    nvml_device device[GPU_MAX];
+    struct attach to[GPU_MAX];
+    for (unsigned i = 0; i < gpus->n; i++)
+        to[i] = (struct attach){.calls = calls, .pci = gpus->gpu[i].pci};
+    attach_all(to, gpus->n);
     for (unsigned i = 0; i < gpus->n; i++) {
         struct nvml_gpu *gpu = &facts->gpu[i];
-        int rc = calls->lib.by_pci(gpus->gpu[i].pci, &device[i]);
-        if (rc != NVML_SUCCESS)
-            snprintf(gpu->error, sizeof gpu->error, "%s", calls->lib.error(rc));
-        else
-            ask_gpu(calls, device[i], gpus, gpu);
+        if (to[i].rc != NVML_SUCCESS)
+            snprintf(gpu->error, sizeof gpu->error, "%s", calls->lib.error(to[i].rc));
+        if (to[i].rc == NVML_SUCCESS && want & NVML_MATRIX)
+            ask_matrix(calls, want, to[i].device, gpus, gpu);
+        if (to[i].rc == NVML_SUCCESS && want & NVML_REST)
+            ask_rest(calls, to[i].device, gpu);
     }
     for (unsigned i = 0; i < gpus->n; i++)
         for (unsigned j = 0; j < gpus->n; j++)
-            if (i != j && !facts->gpu[i].error[0] && !facts->gpu[j].error[0])
-                ask_pair(calls, device[i], device[j], j, &facts->gpu[i]);
+            if (i != j && to[i].rc == NVML_SUCCESS && to[j].rc == NVML_SUCCESS)
+                ask_pair(calls, j < i && want & NVML_ONE_WAY ? want & NVML_MATRIX : want,
+                         to[i].device, to[j].device, j, &facts->gpu[i]);
 }
 
 struct nvml_ask {
     const struct gpu_list *gpus;
+    const char *sysroot;
+    unsigned want;
     struct nvml_facts *shared;
     int fd; /* ends when the helper does, or has done */
     pid_t pid;
@@ -297,7 +318,7 @@ static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t
         open("/dev/null", O_RDWR | O_CLOEXEC); /* a library that prints is not listened to */
     dup2(null_fd, STDOUT_FILENO);
     dup2(null_fd, STDERR_FILENO);
-    if (!nvml_lib_open(&calls.lib)) {
+    if (!nvml_lib_open(&calls.lib, ask->sysroot)) {
         snprintf(facts->why, sizeof facts->why, "there is no usable %s", NVML_LIBRARY);
         _exit(0);
     }
@@ -308,7 +329,7 @@ static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t
         _exit(0);
     }
     snprintf(facts->why, sizeof facts->why, "it went away while it told about the GPUs");
-    ask_all(&calls, ask->gpus, facts);
+    ask_all(&calls, ask->gpus, ask->want, facts);
     facts->why[0] = '\0';
     facts->usable = true;
     close(write_end);
@@ -323,40 +344,31 @@ static void nothing_told(struct nvml_facts *facts, unsigned n)
         struct nvml_gpu *gpu = &facts->gpu[i];
         gpu->cc_major = gpu->cc_minor = gpu->numa_id = gpu->mig = gpu->ecc = -1;
         gpu->compute_mode = gpu->persistence = gpu->fabric = gpu->fabric_health = -1;
-        gpu->fabric_status = gpu->gen = gpu->width = gpu->most_gen = gpu->most_width = -1;
+        gpu->fabric_status = gpu->most_gen = gpu->most_width = -1;
         gpu->link_version = gpu->link_mbps = -1;
         memset(gpu->level, -1, sizeof gpu->level);
         memset(gpu->p2p, -1, sizeof gpu->p2p);
     }
 }
 
-/* Ends the helper. One that hangs inside the driver can't be ended: then it is left to init. */
-static void end_helper(pid_t pid)
-{
-    AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
-    kill(pid, SIGKILL); /* not reaped yet */
-    if (pidfd < 0 || poll(&end, 1, END_LIMIT_MS) > 0)
-        waitpid(pid, NULL, 0);
-}
-
+/* The helper is ended and not waited for: the driver takes its time to let go of a process, or never does. */
 static void let_go(struct nvml_ask *ask)
 {
     close_fd(&ask->fd);
     if (ask->pid > 0)
-        end_helper(ask->pid);
+        kill(ask->pid, SIGKILL); /* not reaped yet */
     munmap(ask->shared, sizeof *ask->shared);
     free(ask);
 }
 
-struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus)
+struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus, const char *sysroot, unsigned want)
 {
     int ends[2];
     pid_t self = getpid();
     struct nvml_ask *ask = malloc(sizeof *ask);
     if (!ask)
         return NULL;
-    *ask = (struct nvml_ask){.gpus = gpus, .fd = -1};
+    *ask = (struct nvml_ask){.gpus = gpus, .sysroot = sysroot, .want = want, .fd = -1};
     ask->shared =
         mmap(NULL, sizeof *ask->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (ask->shared == MAP_FAILED) {

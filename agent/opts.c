@@ -165,6 +165,13 @@ static bool shows_config(const struct job_spec *spec)
 /* words: from the program on, or behind "--"; NULL: there are none. */
 static int take_program(struct job_spec *spec, char **words, bool dashes, struct err *err)
 {
+    if (spec->jobs) {
+        if (!words)
+            return 0;
+        return err_set(err, -EINVAL,
+                       "%s: has 'jobs', each with a program of its own: leave out '%.60s'",
+                       spec->config, words[0]);
+    }
     if (spec->file_argv && (dashes || !words)) {
         int r = words ? spec_add_arguments(spec, words, err) : 0;
         spec->argv = spec->file_argv;

@@ -77,7 +77,7 @@ static void read_link(struct pci_link *link, const char *sysroot, const char *ad
 }
 
 /* Where the device hangs: its real path from the host bridge on. */
-static void read_place(struct pci_device *device, const char *sysroot)
+static void read_path(struct pci_device *device, const char *sysroot)
 {
     char path[PATH_MAX], real[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s" DEVICES "/%s", sysroot, device->address);
@@ -94,15 +94,24 @@ static void read_place(struct pci_device *device, const char *sysroot)
     }
 }
 
-void pci_read(struct pci_device *device, const char *sysroot, const char *address)
+void pci_read_place(struct pci_device *device, const char *sysroot, const char *address)
 {
     *device = (struct pci_device){.numa_node = -1};
     snprintf(device->address, sizeof device->address, "%s", address);
-    read_place(device, sysroot);
+    read_path(device, sysroot);
+}
+
+int pci_numa_node(const char *sysroot, const char *address)
+{
     long long node;
-    if (sysfile_number(&node, sysroot, DEVICES "/%s/numa_node", address) == 0 && node >= 0 &&
-        node <= SHRT_MAX)
-        device->numa_node = (int)node;
+    int rc = sysfile_number(&node, sysroot, DEVICES "/%s/numa_node", address);
+    return rc < 0 || node < 0 || node > SHRT_MAX ? -1 : (int)node;
+}
+
+void pci_read(struct pci_device *device, const char *sysroot, const char *address)
+{
+    pci_read_place(device, sysroot, address);
+    device->numa_node = pci_numa_node(sysroot, address);
     if (sysfile_read(device->cpus, sizeof device->cpus, sysroot, DEVICES "/%s/local_cpulist",
                      address) < 0)
         device->cpus[0] = '\0';

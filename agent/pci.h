@@ -29,6 +29,12 @@ struct pci_device {
 /* nvidia-smi's levels, near first. */
 enum pci_near { PCI_SELF, PCI_PIX, PCI_PXB, PCI_PHB, PCI_NODE, PCI_SYS, PCI_NEAR_N };
 
+/* The NUMA node of a device; -1: not told. */
+int pci_numa_node(const char *sysroot, const char *address);
+
+/* Only where it hangs: address and path. */
+void pci_read_place(struct pci_device *device, const char *sysroot, const char *address);
+
 /* Reads what there is below /sys/bus/pci/devices/<address>. What is not told stays 0, empty or -1. */
 void pci_read(struct pci_device *device, const char *sysroot, const char *address);
 

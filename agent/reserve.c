@@ -50,16 +50,22 @@ void reserve_fill(struct reserve *r)
     }
 }
 
-/* near: only those that were made like the rank, with its GPU's context. */
-static bool use(struct reserve *r, uint32_t rank, bool near)
+/* near: only if it was made like the rank, with its GPU's context. */
+static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank, bool near)
 {
     const struct environ_job *job = &r->config->job;
+    bool own_words = r->config->program->lists != NULL; /* every rank has arguments of its own */
+    return rank_alive(standby) && !standby->stopped_by_us &&
+           environ_fits(job, standby->seat, rank) &&
+           (!(own_words || near) || environ_rank_of(job, standby->seat) == rank);
+}
+
+static bool use(struct reserve *r, uint32_t rank, bool near)
+{
     for (uint32_t i = 0; i < r->group->spares_n; i++) {
         struct err err;
         const struct rank *standby = &r->group->spares[i];
-        if (!rank_alive(standby) || standby->stopped_by_us ||
-            (near && environ_rank_of(job, standby->seat) != rank) ||
-            !environ_fits(job, standby->seat, rank))
+        if (!fits(r, standby, rank, near))
             continue;
         if (attempt_use_spare(r->attempt, r->config, i, r->pipes[i], rank, &err) == 0)
             return true;

@@ -55,6 +55,7 @@ void rundir_choose(struct rundir_place *ret, const char *sysroot, const char *ru
     uint32_t dice = 0;
     if (getrandom(&dice, sizeof dice, GRND_NONBLOCK) < 0)
         dice = (uint32_t)clock_now_ns();
+    ret->owner = geteuid();
     snprintf(ret->name, sizeof ret->name, "%s.%08" PRIx32, run_id, dice);
     if (outlives_session)
         find_own(ret->dir, sysroot, "/tmp");
@@ -64,11 +65,13 @@ void rundir_choose(struct rundir_place *ret, const char *sysroot, const char *ru
 
 /* ---- made and removed ---- */
 
-/* Nobody else may enter it, or somebody could put a socket of his own in the place of one of ours. */
-static int check_directory(const char *path, uid_t owner, struct err *err)
+/* Nobody else may enter it, or somebody could put a socket of his own in the place of one of ours. Returns the directory
+ * that was looked at, opened with O_PATH, as its name may stand for another one in a moment; or a negative errno. */
+static int open_directory(const char *path, uid_t owner, struct err *err)
 {
     struct stat st;
-    if (lstat(path, &st) < 0)
+    AUTO_FD fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_set_errno(err, -errno, "%s", path);
     if (!S_ISDIR(st.st_mode))
         return err_set(err, -EPERM, "%s is no directory: remove it", path);
@@ -78,7 +81,7 @@ static int check_directory(const char *path, uid_t owner, struct err *err)
     if (st.st_mode & 077)
         return err_set(err, -EPERM, "%s may be entered by others (mode %03o): chmod 700", path,
                        (unsigned)st.st_mode & 0777);
-    return 0;
+    return take_fd(&fd);
 }
 
 int rundir_make(const struct rundir_place *place, struct err *err)
@@ -87,40 +90,39 @@ int rundir_make(const struct rundir_place *place, struct err *err)
         return err_set(err, -ENAMETOOLONG, "no directory for control sockets");
     if (mkdir(place->dir, 0700) < 0 && errno != EEXIST)
         return err_set_errno(err, -errno, "%s", place->dir);
-    return check_directory(place->dir, geteuid(), err);
-}
-
-static bool put_file(char path[PATH_MAX], const struct rundir_place *place)
-{
-    return place->dir[0] && put_path(path, "%s/%s", place->dir, place->name);
+    AUTO_FD fd = open_directory(place->dir, place->owner, err);
+    return fd < 0 ? fd : 0;
 }
 
 void rundir_remove(const struct rundir_place *place)
 {
     char path[PATH_MAX];
-    if (put_file(path, place) && unlink(path) == 0)
+    if (place->dir[0] && put_path(path, "%s/%s", place->dir, place->name) && unlink(path) == 0)
         rmdir(place->dir); /* refused while it holds others */
 }
 
 void rundir_sweep(const struct rundir_place *place)
 {
-    char path[PATH_MAX];
     struct stat st;
-    if (put_file(path, place) && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
-        time(NULL) - st.st_mtime > YOUNG_S)
-        rundir_remove(place);
+    struct err err;
+    AUTO_FD fd = open_directory(place->dir, place->owner, &err);
+    if (fd >= 0 && fstatat(fd, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISSOCK(st.st_mode) && time(NULL) - st.st_mtime > YOUNG_S &&
+        unlinkat(fd, place->name, 0) == 0)
+        rmdir(place->dir);
 }
 
 int rundir_address(const struct rundir_place *place, struct sockaddr_un *ret, int *ret_fd)
 {
+    struct err err;
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
     *ret_fd = -1;
     int n = snprintf(ret->sun_path, sizeof ret->sun_path, "%s/%s", place->dir, place->name);
-    if (n > 0 && (size_t)n < sizeof ret->sun_path)
+    if (place->owner == geteuid() && n > 0 && (size_t)n < sizeof ret->sun_path)
         return 0;
-    int fd = open(place->dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_directory(place->dir, place->owner, &err);
     if (fd < 0)
-        return -errno;
+        return fd;
     snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", fd, place->name);
     *ret_fd = fd;
     return 0;
@@ -130,7 +132,7 @@ int rundir_address(const struct rundir_place *place, struct sockaddr_un *ret, in
 
 struct walk {
     const char *sysroot;
-    void (*visit)(void *user, const struct rundir_place *place, uid_t owner);
+    void (*visit)(void *user, const struct rundir_place *place);
     void *user;
     struct seen {
         dev_t dev;
@@ -139,10 +141,10 @@ struct walk {
     size_t seen_n;
 };
 
-static bool is_new(struct walk *w, const char *path)
+static bool is_new(struct walk *w, int fd)
 {
     struct stat st;
-    if (lstat(path, &st) < 0)
+    if (fstat(fd, &st) < 0)
         return false;
     for (size_t i = 0; i < w->seen_n; i++)
         if (w->seen[i].dev == st.st_dev && w->seen[i].ino == st.st_ino)
@@ -157,22 +159,25 @@ static bool is_new(struct walk *w, const char *path)
 
 static int walk_one(struct walk *w, const char *path, uid_t owner, struct err *err)
 {
-    struct rundir_place place = {0};
+    struct rundir_place place = {.owner = owner};
     struct err why;
-    int rc = check_directory(path, owner, &why);
-    if (rc == -ENOENT || rc == -ENOTDIR)
+    AUTO_FD fd = open_directory(path, owner, &why);
+    if (fd == -ENOENT || fd == -ENOTDIR)
         return 0;
-    if (rc < 0)
-        return err_set(err, rc, "%s", why.text);
-    DIR *dir = is_new(w, path) ? opendir(path) : NULL;
+    if (fd < 0)
+        return err_set(err, fd, "%s", why.text);
+    AUTO_FD inside = is_new(w, fd) ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    DIR *dir = inside >= 0 ? fdopendir(inside) : NULL;
     struct dirent *entry;
+    if (dir)
+        take_fd(&inside);
     while (dir && (entry = readdir(dir))) {
         size_t n = strlen(entry->d_name);
         if (entry->d_name[0] == '.' || entry->d_type != DT_SOCK || n >= sizeof place.name)
             continue;
         put_path(place.dir, "%s", path);
         memcpy(place.name, entry->d_name, n + 1);
-        w->visit(w->user, &place, owner);
+        w->visit(w->user, &place);
     }
     if (dir)
         closedir(dir);
@@ -200,8 +205,7 @@ static void walk_users(struct walk *w, const char *parent, const char *prefix, c
         closedir(dir);
 }
 
-int rundir_walk(const char *sysroot,
-                void (*visit)(void *user, const struct rundir_place *place, uid_t owner),
+int rundir_walk(const char *sysroot, void (*visit)(void *user, const struct rundir_place *place),
                 void *user, struct err *err)
 {
     struct walk w = {.sysroot = sysroot, .visit = visit, .user = user};

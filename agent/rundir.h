@@ -20,6 +20,7 @@
 struct rundir_place {
     char dir[PATH_MAX]; /* "": there is none */
     char name[RUNDIR_NAME_BYTES];
+    uid_t owner; /* whose directory it is; others must not be able to enter it */
 };
 
 /* Where the socket of a new run would be; makes nothing. sysroot: before /run, /dev/shm and /tmp.
@@ -33,16 +34,15 @@ MUST_CHECK int rundir_make(const struct rundir_place *place, struct err *err);
 /* Removes the socket, and the directory when it was the last one. */
 void rundir_remove(const struct rundir_place *place);
 
-/* The address to bind or connect to. Paths too long for one go through *ret_fd (taken by the caller, else -1), which
- * must stay open until then. */
+/* The address to bind or connect to. Paths too long for one, and other users' directories, which they may replace at any
+ * moment, go through *ret_fd (taken by the caller, else -1), which must stay open until then. -EPERM: as above. */
 MUST_CHECK int rundir_address(const struct rundir_place *place, struct sockaddr_un *ret,
                               int *ret_fd);
 
-/* Calls visit for every socket of every directory that the caller may look into: root sees everybody's. owner: whose
- * directory it is. An error names the first own directory that is not fit to be used; the others are walked all the same. */
+/* Calls visit for every socket of every directory that the caller may look into: root sees everybody's. An error names the first own directory that is not fit to be used; the others are walked all the same. */
 MUST_CHECK int rundir_walk(const char *sysroot,
-                           void (*visit)(void *user, const struct rundir_place *place, uid_t owner),
-                           void *user, struct err *err);
+                           void (*visit)(void *user, const struct rundir_place *place), void *user,
+                           struct err *err);
 
 /* Nobody listens there any more: removes it, unless it is so young that its job may be about to. */
 void rundir_sweep(const struct rundir_place *place);

@@ -54,6 +54,16 @@ void signals_default(int sig)
     set_disposition(sig, SIG_DFL);
 }
 
+void signals_die_of_interrupt(void)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    signals_default(SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT);
+}
+
 unsigned signals_ignored(void)
 {
     unsigned mask = 0;

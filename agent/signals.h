@@ -30,6 +30,10 @@ void signals_ignore(int sig);
 /* Sets the disposition to the default. */
 void signals_default(int sig);
 
+/* Ends the process by SIGINT: a shell goes on with its loop if a program that Ctrl-C was meant for merely returns 130.
+ * PID 1 is not ended by it: then it returns. */
+void signals_die_of_interrupt(void);
+
 /* Bit n is set: signal n (1..31) is ignored now. */
 unsigned signals_ignored(void);
 

@@ -80,6 +80,16 @@ int sysfile_number(long long *ret, const char *sysroot, const char *format, ...)
     return 0;
 }
 
+bool sysfile_list(struct bitset *ret, const char *sysroot, const char *format, ...)
+{
+    char text[4096];
+    va_list ap;
+    va_start(ap, format);
+    ssize_t n = read_path(text, sizeof text, sysroot, format, ap);
+    va_end(ap);
+    return n >= 0 && bitset_parse(ret, text);
+}
+
 bool sysfile_field(const char *text, const char *key, char *ret_value, size_t bytes)
 {
     size_t key_bytes = strlen(key);

@@ -5,6 +5,7 @@
 #define LAUNCH_AGENT_SYSFILE_H
 
 #include "../proto/base.h"
+#include "bitset.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,6 +17,10 @@ MUST_CHECK ssize_t sysfile_read(char *buffer, size_t bytes, const char *sysroot,
 
 /* Reads a file that holds one decimal number. -EINVAL: it holds something else. */
 MUST_CHECK int sysfile_number(long long *ret, const char *sysroot, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+/* Reads a file that holds a list of numbers ("0-3,8"). False: there is none, or it holds something else. */
+bool sysfile_list(struct bitset *ret, const char *sysroot, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
 /* The value behind "key" in text made of lines "key<separators>value": NUL-terminated, without

@@ -11,6 +11,9 @@
 /* Matrix, GPUs, nodes, reading and what looks wrong, for a person. */
 void topo_text(FILE *out, const struct topology *t, bool colour);
 
+/* The matrix alone, with its legend, as `nvidia-smi topo -m` has it. */
+void topo_matrix(FILE *out, const struct topology *t, bool colour);
+
 /* The matrix of one kind of P2P, as `nvidia-smi topo -p2p` has it. */
 void topo_p2p(FILE *out, const struct topology *t, enum nvml_p2p kind, bool colour);
 
@@ -31,6 +34,9 @@ void topo_dot(FILE *out, const struct topology *t);
 /* What it means for a job, and what looks wrong: lines that end with a newline each. NULL: no memory. */
 char *topo_reading(const struct topology *t);
 char *topo_wrong(const struct topology *t);
+
+/* Lines that tell what NVML could not be asked. */
+void topo_nvml_trouble(FILE *out, const struct topology *t);
 
 /* "OK", "CNS", ...; "U" for what is not known. And in words. */
 const char *topo_p2p_cell(const struct topology *t, enum nvml_p2p kind, unsigned i, unsigned j);

@@ -301,15 +301,28 @@ void topo_p2p(FILE *out, const struct topology *t, enum nvml_p2p kind, bool colo
     }
 }
 
+static void put_matrix(FILE *out, const struct topology *t, bool colour)
+{
+    put_table(out, &(struct table){.t = t,
+                                   .rows = t->list.n + t->rdma_n + 1,
+                                   .columns = t->list.n + t->rdma_n + 4,
+                                   .cell = matrix_cell,
+                                   .colour = colour});
+    put_legend(out, t);
+}
+
+void topo_matrix(FILE *out, const struct topology *t, bool colour)
+{
+    put_matrix(out, t, colour);
+    if (t->nvml || t->list.n > 1) /* else /sys knew as much */
+        topo_nvml_trouble(out, t);
+}
+
 void topo_text(FILE *out, const struct topology *t, bool colour)
 {
     struct table table = {.t = t, .colour = colour};
     if (t->list.n) {
-        table.rows = t->list.n + t->rdma_n + 1;
-        table.columns = t->list.n + t->rdma_n + 4;
-        table.cell = matrix_cell;
-        put_table(out, &table);
-        put_legend(out, t);
+        put_matrix(out, t, colour);
         table.rows = t->list.n + 1;
         table.columns = t->list.vendor == GPU_NVIDIA ? 9 : 4;
         table.cell = gpu_cell;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a topology means, in words. */
-#include "numa.h"
+#include "bitset.h"
 #include "topo.h"
 
 #include <string.h>
@@ -77,9 +77,9 @@ static struct gpus name_gpus(uint64_t set)
 {
     struct gpus name;
     const char *word = set & (set - 1) ? "GPUs " : "GPU ";
-    unsigned long mask = set;
+    struct bitset numbers = {.word = {set}};
     snprintf(name.text, sizeof name.text, "%s", word);
-    numa_list_of_mask(name.text + strlen(word), sizeof name.text - strlen(word), &mask, 1);
+    bitset_text(&numbers, name.text + strlen(word), sizeof name.text - strlen(word));
     return name;
 }
 
@@ -308,7 +308,7 @@ char *topo_reading(const struct topology *t)
 
 /* ---- what looks wrong ---- */
 
-static void check_nvml(FILE *out, const struct topology *t)
+void topo_nvml_trouble(FILE *out, const struct topology *t)
 {
     if (t->list.vendor != GPU_NVIDIA)
         return;
@@ -473,7 +473,7 @@ char *topo_wrong(const struct topology *t)
     FILE *out = open_memstream(&text, &n);
     if (!out)
         return NULL;
-    check_nvml(out, t);
+    topo_nvml_trouble(out, t);
     check_fabric(out, t);
     check_links(out, t);
     check_p2p(out, t);

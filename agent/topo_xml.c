@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The topology as NCCL writes it (NCCL_TOPO_DUMP_FILE) and reads it (NCCL_TOPO_FILE): CPUs with their NUMA nodes, below them
  * PCI devices, in those GPUs with their NVLinks. What NCCL finds out by itself (ranks, GPUDirect) is left to it. */
-#include "numa.h"
+#include "bitset.h"
 #include "topo.h"
 
 #include <string.h>
 
 #define STEPS_MAX 32
 #define CHAIN_MAX (STEPS_MAX / 2 + 1)
-#define MASK_WORDS 128 /* of 32 CPUs */
 #define CLASS_NVSWITCH 0x068000
 #define CLASS_GPU 0x030200
 
@@ -138,22 +137,22 @@ static void put_level(FILE *out, const struct topology *t, const struct chain *c
 /* "0000ffff,ffffffff": groups of 32 CPUs, the highest first, as many as the server has. */
 static void put_mask(FILE *out, const char *cpus, unsigned words)
 {
-    unsigned mask[MASK_WORDS] = {0}, first, last;
-    while (numa_next_range(&cpus, &first, &last))
-        for (unsigned cpu = first; cpu <= last && cpu / 32 < MASK_WORDS; cpu++)
-            mask[cpu / 32] |= 1u << cpu % 32;
-    for (unsigned i = words; i > 0; i--)
-        fprintf(out, "%08x%s", mask[i - 1], i > 1 ? "," : "");
+    struct bitset set;
+    (void)!bitset_parse(&set, cpus);
+    for (unsigned i = words; i-- > 0;)
+        fprintf(out, "%08x%s", (unsigned)(set.word[i / 2] >> i % 2 * 32), i ? "," : "");
 }
 
 /* So many words that the highest CPU of the server fits. */
 static unsigned mask_words(const struct topology *t)
 {
-    unsigned words = 1, first, last;
-    for (unsigned i = 0; i < t->nodes_n; i++)
-        for (const char *at = t->node[i].cpus; numa_next_range(&at, &first, &last);)
-            if (last / 32 + 1 > words && last / 32 < MASK_WORDS)
-                words = last / 32 + 1;
+    unsigned words = 1;
+    struct bitset set;
+    for (unsigned i = 0; i < t->nodes_n; i++) {
+        (void)!bitset_parse(&set, t->node[i].cpus);
+        for (int cpu = -1; (cpu = bitset_next(&set, cpu)) >= 0;)
+            words = (unsigned)cpu / 32 + 1 > words ? (unsigned)cpu / 32 + 1 : words;
+    }
     return words;
 }
 

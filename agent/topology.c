@@ -2,6 +2,8 @@
 /* See topology.h: puts the sources together. Must never print. */
 #include "topology.h"
 
+#include "bitset.h"
+#include "clean.h"
 #include "kfd.h"
 #include "nic.h"
 #include "numa.h"
@@ -11,12 +13,7 @@
 #include <string.h>
 
 /* Names come from drivers and programs, and go to terminals. */
-static void clean(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
+#define CLEAN(array) clean(array, sizeof(array), array)
 
 /* ---- the CPUs ---- */
 
@@ -36,8 +33,8 @@ static void read_cpu(struct topology *t, const char *sysroot)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (sysfile_field(text, texts[i].key, value, sizeof value))
             snprintf((char *)t + texts[i].at, texts[i].bytes, "%s", value + strspn(value, ": \t"));
-    clean(t->cpu_vendor);
-    clean(t->cpu_name);
+    CLEAN(t->cpu_vendor);
+    CLEAN(t->cpu_name);
     if (sysfile_field(text, "cpu family", value, sizeof value))
         t->cpu_family = (unsigned)strtoul(value + strspn(value, ": \t"), NULL, 10);
     if (sysfile_field(text, "model", value, sizeof value))
@@ -91,20 +88,26 @@ static void read_gpu(struct topology *t, unsigned i, const char *sysroot)
     else if (sysfile_read(text, sizeof text, sysroot, "/proc/driver/nvidia/gpus/%s/information",
                           address) >= 0)
         sysfile_field(text, "Model:", gpu->name, sizeof gpu->name);
-    clean(gpu->name);
+    CLEAN(gpu->name);
+}
+
+/* What is not told leaves the text alone. */
+static void take_mask(char *text, size_t size, const unsigned long *mask, size_t mask_bytes)
+{
+    struct bitset set = {0};
+    memcpy(set.word, mask, mask_bytes);
+    if (!bitset_empty(&set))
+        bitset_text(&set, text, size);
 }
 
 static void take_nvml_gpu(struct topology_gpu *gpu, const struct nvml_gpu *told)
 {
     if (told->name[0])
         snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
-    clean(gpu->name);
-    if (told->gen > 0 && told->width > 0)
-        gpu->now = (struct pci_link){(unsigned)told->gen, (unsigned)told->width};
+    CLEAN(gpu->name);
     if (told->most_gen > 0 && told->most_width > 0)
         gpu->most = (struct pci_link){(unsigned)told->most_gen, (unsigned)told->most_width};
-    numa_list_of_mask(gpu->cpus, sizeof gpu->cpus, told->cpus, NVML_CPU_WORDS);
-    numa_list_of_mask(gpu->nodes, sizeof gpu->nodes, told->nodes, NVML_NODE_WORDS);
+    take_mask(gpu->nodes, sizeof gpu->nodes, told->nodes, sizeof told->nodes);
 }
 
 static void take_nvml_links(struct topology *t)
@@ -131,7 +134,7 @@ static void name_users(struct nvml_gpu *gpu, const char *sysroot)
             0)
             user->name[0] = '\0';
         user->name[strcspn(user->name, "\n")] = '\0';
-        clean(user->name);
+        CLEAN(user->name);
     }
 }
 
@@ -150,7 +153,16 @@ static void take_nvml(struct topology *t, const char *sysroot, struct nvml_ask *
 
 /* ---- all ---- */
 
-int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limit_ms,
+/* The matrix of one GPU is all in /sys; but its memory may be a NUMA node of its own, and then NVML knows which. */
+static bool needs_nvml(const struct topology *t, unsigned want)
+{
+    bool only_memory = false;
+    for (unsigned i = 0; i < t->nodes_n; i++)
+        only_memory |= t->node[i].cpus_n == 0;
+    return t->list.vendor == GPU_NVIDIA && (want != NVML_MATRIX || t->list.n > 1 || only_memory);
+}
+
+int topology_read(struct topology **ret, const char *sysroot, unsigned want, unsigned nvml_limit_ms,
                   struct err *err)
 {
     struct topology *t = calloc(1, sizeof *t);
@@ -162,11 +174,11 @@ int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limi
         topology_free(t);
         return rc;
     }
+    numa_read(t, sysroot);
     /* NVML is asked by another process while this one reads files. */
-    struct nvml_ask *ask = t->list.vendor == GPU_NVIDIA ? nvml_ask_start(&t->list) : NULL;
+    struct nvml_ask *ask = needs_nvml(t, want) ? nvml_ask_start(&t->list, sysroot, want) : NULL;
     read_cpu(t, sysroot);
     read_driver(t, sysroot);
-    numa_read(t, sysroot);
     for (unsigned i = 0; i < t->list.n; i++)
         read_gpu(t, i, sysroot);
     nic_read_all(t, sysroot);

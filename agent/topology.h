@@ -23,7 +23,7 @@ struct topology_node {
 struct topology_gpu {
     struct pci_device pci;
     char name[96];
-    struct pci_link now, most;            /* from the driver where it tells, else from /sys */
+    struct pci_link now, most;            /* most: from the driver where it tells, else from /sys */
     char cpus[PCI_CPUS_BYTES], nodes[64]; /* affinity, as nvidia-smi tells it; empty: not told */
 };
 
@@ -39,7 +39,7 @@ struct topology {
     const char *sysroot;  /* borrowed */
     struct gpu_list list; /* what is asked for; gpu[i] below is list.gpu[i] */
     struct topology_gpu gpu[GPU_MAX];
-    struct nvml_facts *nvml; /* owned; NULL: no NVIDIA GPU, or it could not be asked at all */
+    struct nvml_facts *nvml; /* owned; NULL: no NVIDIA GPU, or it was not asked at all */
     struct topology_nic nic[TOPOLOGY_NICS_MAX]; /* those with RDMA first, each kind by name */
     unsigned nics_n, rdma_n;
     struct topology_node node[TOPOLOGY_NODES_MAX];
@@ -52,9 +52,10 @@ struct topology {
     unsigned link_mbps[GPU_MAX][GPU_MAX];
 };
 
-/* Reads all of it below sysroot, which must outlive it. `nvml_limit_ms`: how long NVML may take. Errors: those of gpu_list_read(); -ENOMEM. */
-MUST_CHECK int topology_read(struct topology **ret, const char *sysroot, unsigned nvml_limit_ms,
-                             struct err *err);
+/* Reads it below sysroot, which must outlive it. Of NVML only what is wanted (NVML_ALL or a part), and nothing at all
+ * where /sys knows as much; `nvml_limit_ms`: how long it may take. Errors: those of gpu_list_read(); -ENOMEM. */
+MUST_CHECK int topology_read(struct topology **ret, const char *sysroot, unsigned want,
+                             unsigned nvml_limit_ms, struct err *err);
 
 /* NULL is fine. */
 void topology_free(struct topology *t);

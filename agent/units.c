@@ -70,7 +70,11 @@ void units_close(struct units *u)
 
 int units_open_one(struct units *u, unsigned unit, struct err *err)
 {
-    return u->fd[unit] >= 0 ? 0 : lockdir_file(&u->dir, u->name[unit], &u->fd[unit], err);
+    int rc = 0;
+    for (int at = (int)unit; at >= 0 && rc == 0; at = u->parent[at])
+        if (u->fd[at] < 0)
+            rc = lockdir_file(&u->dir, u->name[at], &u->fd[at], err);
+    return rc;
 }
 
 int units_open_all(struct units *u, struct err *err)

@@ -28,7 +28,7 @@ MUST_CHECK int units_open(struct units *u, const char *dir, const char *sysroot,
 /* Takes one that is zeroed, half open or closed, too. */
 void units_close(struct units *u);
 
-/* Opens the lock file of a unit, unless it is open; of all units and the queue. Errors of lockdir_file(). */
+/* Opens the lock file of a unit, and that of its GPU, unless they are open; of all units and the queue. Errors of lockdir_file(). */
 MUST_CHECK int units_open_one(struct units *u, unsigned unit, struct err *err);
 MUST_CHECK int units_open_all(struct units *u, struct err *err);
 

@@ -201,7 +201,7 @@ static int put_env(FILE *out, char *const *env, struct err *err)
     return 0;
 }
 
-int emit_config(FILE *out, const struct job_spec *spec, struct err *err)
+static int put_job(FILE *out, const struct job_spec *spec, struct err *err)
 {
     int r = 0;
     for (enum field_group group = 0; group < GROUPS_N; group++)
@@ -211,6 +211,49 @@ int emit_config(FILE *out, const struct job_spec *spec, struct err *err)
     if (r == 0)
         r = put_program(out, spec, err);
     return r < 0 ? r : put_env(out, spec->env, err);
+}
+
+/* A value is always on one line, so that a line is all that is to be moved. */
+static void put_indented(FILE *out, const char *text)
+{
+    for (const char *end; *text; text = end) {
+        end = strchrnul(text, '\n');
+        end += *end == '\n';
+        fprintf(out, "%s%.*s", *text == '\n' ? "" : "    ", (int)(end - text), text);
+    }
+}
+
+static int put_one_of_jobs(FILE *out, const struct job_spec *job, struct err *err)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *inner = open_memstream(&text, &n);
+    if (!inner)
+        return err_set(err, -ENOMEM, "out of memory");
+    int r = put_job(inner, job, err);
+    if (fclose(inner) != 0 && r == 0)
+        r = err_set(err, -ENOMEM, "out of memory");
+    if (r == 0) {
+        fputs("  ", out);
+        put_text(out, job->name, false);
+        fputs(":\n", out);
+        put_indented(out, text);
+    }
+    free(text);
+    return r;
+}
+
+int emit_config(FILE *out, const struct job_spec *spec, struct err *err)
+{
+    if (!spec->jobs)
+        return put_job(out, spec, err);
+    int r = 0;
+    fputs("jobs:\n", out);
+    for (unsigned i = 0; i < spec->jobs_n && r == 0; i++) {
+        fputs(i ? "\n" : "", out);
+        r = put_one_of_jobs(out, &spec->jobs[i], err);
+    }
+    return r;
 }
 
 /* ---- the example ---- */
@@ -248,7 +291,13 @@ void emit_example(FILE *out)
           "# ${NAME} is a variable from there, $$ a dollar.\n"
           "#env:\n"
           "#  NCCL_DEBUG: WARN\n"
-          "#  DATA: ${HOME}/data\n",
+          "#  DATA: ${HOME}/data\n"
+          "\n"
+          "# Several jobs at once: each has keys as this file has; what the file says\n"
+          "# itself, all have. A job's name is its --name.\n"
+          "#jobs:\n"
+          "#  train: {gpus: 6, nproc_per_node: gpu, program: ./train}\n"
+          "#  eval: {gpus: 2, program: ./eval, max_restarts: 3}\n",
           out);
     for (enum field_group group = 0; group < GROUPS_N; group++) {
         if (group == GROUP_FILE)

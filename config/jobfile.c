@@ -15,12 +15,15 @@
 #define VALUE_MAX_BYTES (128 * 1024) /* the kernel takes no longer string (MAX_ARG_STRLEN) */
 #define LIST_MAX_BYTES 4096          /* a list of signals, ranks, codes as one text */
 
-const char *const JOBFILE_KEYS[] = {"program", "args", "env", NULL};
+const char *const JOBFILE_KEYS[] = {"program", "args", "env", "jobs", NULL};
 
-enum { KEY_PROGRAM, KEY_ARGS, KEY_ENV, KEYS_N };
+enum { KEY_PROGRAM, KEY_ARGS, KEY_ENV, KEY_JOBS, KEYS_N };
 
+/* A map of settings and further keys: the file's root, or one of its jobs. */
 struct jobfile {
     const struct yaml_tree *tree;
+    const struct jobfile
+        *root; /* of a job: what it has in common with the others; NULL: this is it */
     struct job_spec *spec;
     struct job_spec scratch;              /* takes the values that something else goes before */
     unsigned seen[SPEC_FIELDS_MAX];       /* line of each setting; 0: not there yet */
@@ -123,9 +126,6 @@ static int take_setting(struct jobfile *f, const struct field *field, const stru
 static int refuse_key(const struct jobfile *f, const struct yaml_node *key)
 {
     char shown[FIELD_QUOTE_BYTES], near[FIELD_ENV_BYTES];
-    if (strcmp(key->text, "jobs") == 0)
-        return yaml_refuse(f->tree, key, f->err,
-                           "'jobs' is not there yet: a file describes one job");
     if (strcmp(key->text, "<<") == 0)
         return yaml_refuse(f->tree, key, f->err, "'<<' is not there: write the keys out");
     const char *nearest = field_nearest_of(key->text, strlen(key->text), JOBFILE_KEYS);
@@ -144,6 +144,8 @@ static int take_pair(struct jobfile *f, const struct yaml_node *key, const struc
     for (int k = 0; k < KEYS_N; k++) {
         if (strcmp(key->text, JOBFILE_KEYS[k]) != 0)
             continue;
+        if (k == KEY_JOBS && f->root)
+            return yaml_refuse(f->tree, key, f->err, "jobs: a job can't have jobs of its own");
         if (f->keys[k])
             return yaml_refuse(f->tree, key, f->err, "%s: is there a second time, after line %u",
                                JOBFILE_KEYS[k], f->keys[k]->line);
@@ -217,7 +219,8 @@ static bool is_name(const char *text, size_t n)
     return n > 0;
 }
 
-static int check_name(const struct jobfile *f, const struct yaml_node *key)
+static int check_name(const struct jobfile *f, const struct yaml_node *map,
+                      const struct yaml_node *key)
 {
     static const char *const DECIDED[] = {ENV_DECIDED};
     char shown[FIELD_QUOTE_BYTES], ours[FIELD_ENV_BYTES], name[FIELD_ENV_BYTES];
@@ -239,8 +242,7 @@ static int check_name(const struct jobfile *f, const struct yaml_node *key)
             return yaml_refuse(f->tree, key, f->err,
                                "env: %s is a setting; write '%s:' outside of env", shown,
                                field_key(FIELDS[i].name, name));
-    for (const struct yaml_node *other = f->keys[KEY_ENV]->first; other != key;
-         other = other->next->next)
+    for (const struct yaml_node *other = map->first; other != key; other = other->next->next)
         if (strcmp(other->text, key->text) == 0)
             return yaml_refuse(f->tree, key, f->err,
                                "env: %s is there a second time, after line %u", shown, other->line);
@@ -297,10 +299,11 @@ static int write_value(const struct jobfile *f, const char *key, const struct ya
 }
 
 /* "NAME=value" */
-static int take_variable(struct jobfile *f, const struct yaml_node *key, char **ret)
+static int make_variable(const struct jobfile *f, const struct yaml_node *map,
+                         const struct yaml_node *key, char **ret)
 {
     const struct yaml_node *value = key->next;
-    int r = check_name(f, key);
+    int r = check_name(f, map, key);
     if (r < 0)
         return r;
     if (value->kind != YAML_TEXT)
@@ -319,21 +322,131 @@ static int take_variable(struct jobfile *f, const struct yaml_node *key, char **
     return r;
 }
 
-static int take_env(struct jobfile *f)
+/* A job's own goes before the one of that name which all jobs have. */
+static void put_variable(char **env, char *variable)
 {
-    const struct yaml_node *map = f->keys[KEY_ENV];
+    size_t name_n = strcspn(variable, "=") + 1;
+    while (*env && strncmp(*env, variable, name_n) != 0)
+        env++;
+    free(*env);
+    *env = variable;
+}
+
+static int take_variables(struct jobfile *f, const struct yaml_node *map)
+{
     if (!map)
         return 0;
     if (map->kind != YAML_MAP)
         return yaml_refuse(f->tree, map, f->err,
                            "env: must be a map such as {NCCL_DEBUG: INFO}, not %s", kind_of(map));
-    char **env = calloc(count(map) / 2 + 1, sizeof *env);
-    f->spec->env = env;
-    if (!env)
+    int r = 0;
+    for (const struct yaml_node *key = map->first; key && r == 0; key = key->next->next) {
+        char *variable = NULL;
+        r = make_variable(f, map, key, &variable);
+        if (r == 0 && variable)
+            put_variable(f->spec->env, variable);
+        else
+            free(variable);
+    }
+    return r;
+}
+
+static int take_env(struct jobfile *f)
+{
+    const struct yaml_node *all = f->root ? f->root->keys[KEY_ENV] : NULL, *own = f->keys[KEY_ENV];
+    if (!all && !own)
+        return 0;
+    f->spec->env = calloc(count(all) / 2 + count(own) / 2 + 1, sizeof *f->spec->env);
+    if (!f->spec->env)
+        return no_memory(f);
+    int r = take_variables(f, all);
+    return r < 0 ? r : take_variables(f, own);
+}
+
+/* ---- several jobs ---- */
+
+static int take_pairs(struct jobfile *f, const struct yaml_node *map)
+{
+    int r = 0;
+    for (const struct yaml_node *key = map->first; key && r == 0; key = key->next->next)
+        r = take_pair(f, key, key->next);
+    return r;
+}
+
+/* The key is its --name, unless that is set. */
+static int name_job(const struct jobfile *f, const struct yaml_node *key)
+{
+    const struct field *field = field_find("name", 4);
+    char where[256];
+    snprintf(where, sizeof where, "%.150s:%u:%u: jobs: a name", f->tree->name, key->line,
+             key->column);
+    if (field_source(field, f->spec) > SOURCE_FILE)
+        return 0;
+    return field_set_from(field, f->spec, key->text,
+                          (struct origin){.source = SOURCE_FILE, .line = key->line}, where, f->err);
+}
+
+static int check_job(const struct jobfile *root, const struct yaml_node *key)
+{
+    if (key->kind != YAML_TEXT)
+        return yaml_refuse(root->tree, key, root->err, "jobs: a name must be a word, not %s",
+                           kind_of(key));
+    for (const struct yaml_node *other = root->keys[KEY_JOBS]->first; other != key;
+         other = other->next->next)
+        if (strcmp(other->text, key->text) == 0)
+            return yaml_refuse(root->tree, key, root->err,
+                               "jobs: %.60s is there a second time, after line %u", key->text,
+                               other->line);
+    if (key->next->kind != YAML_MAP)
+        return yaml_refuse(root->tree, key->next, root->err,
+                           "jobs: %.60s: must be a map with 'program' and settings, not %s",
+                           key->text, kind_of(key->next));
+    return 0;
+}
+
+/* What it says itself goes before what is said for all. */
+static int take_job(const struct jobfile *root, const struct yaml_node *key, struct job_spec *spec)
+{
+    struct jobfile f = {.tree = root->tree, .root = root, .spec = spec, .err = root->err};
+    int r = check_job(root, key);
+    if (r == 0)
+        r = spec_inherit(spec, root->spec, f.err);
+    if (r == 0)
+        r = name_job(&f, key);
+    if (r == 0)
+        r = take_pairs(&f, key->next);
+    spec_finish(&f.scratch);
+    if (r < 0)
+        return r;
+    if (!f.keys[KEY_PROGRAM]) {
+        f.keys[KEY_PROGRAM] = root->keys[KEY_PROGRAM];
+        if (!f.keys[KEY_ARGS])
+            f.keys[KEY_ARGS] = root->keys[KEY_ARGS];
+    }
+    if (!f.keys[KEY_PROGRAM])
+        return yaml_refuse(f.tree, key, f.err, "jobs: %.60s: has no 'program'", key->text);
+    r = take_program(&f);
+    spec->argv = spec->file_argv;
+    return r < 0 ? r : take_env(&f);
+}
+
+static int take_jobs(struct jobfile *f)
+{
+    const struct yaml_node *map = f->keys[KEY_JOBS];
+    size_t n = count(map) / 2;
+    if (map->kind != YAML_MAP || n == 0 || n > SPEC_JOBS_MAX)
+        return yaml_refuse(f->tree, map, f->err,
+                           "jobs: must be a map of names and jobs, 1 to %d of them, not %s",
+                           SPEC_JOBS_MAX,
+                           map->kind != YAML_MAP ? kind_of(map)
+                           : n                   ? "that many"
+                                                 : "an empty one");
+    f->spec->jobs = calloc(n, sizeof *f->spec->jobs);
+    if (!f->spec->jobs)
         return no_memory(f);
     int r = 0;
     for (const struct yaml_node *key = map->first; key && r == 0; key = key->next->next)
-        r = take_variable(f, key, env++);
+        r = take_job(f, key, &f->spec->jobs[f->spec->jobs_n++]);
     return r;
 }
 
@@ -347,9 +460,9 @@ static int take_root(struct jobfile *f)
     if (root->kind != YAML_MAP)
         return yaml_refuse(f->tree, root, f->err,
                            "must be settings such as nproc_per_node: 4, not %s", kind_of(root));
-    int r = 0;
-    for (const struct yaml_node *key = root->first; key && r == 0; key = key->next->next)
-        r = take_pair(f, key, key->next);
+    int r = take_pairs(f, root);
+    if (r == 0 && f->keys[KEY_JOBS])
+        return take_jobs(f);
     if (r == 0)
         r = take_program(f);
     return r < 0 ? r : take_env(f);

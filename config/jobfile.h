@@ -14,6 +14,9 @@ extern const char *const JOBFILE_KEYS[];
  * with commas, a YAML list will do. Refused, as YAML's readers differ about them: no value (null, ~) and leading zeros, unless
  * quoted. Arguments and variables are taken as written. In variables ${NAME} is a variable of ours, $$ a dollar.
  *
+ * Where 'jobs' has several, each becomes a spec in spec->jobs, with its program: what it says itself goes before what the file
+ * says for all (of variables each by itself, arguments with their program), and its name is its --name.
+ *
  * 0, or -EINVAL with "path:line:column: what is wrong", or -errno with "job file path: why it can't be read". Only a
  * regular file of at most YAML_MAX_BYTES is read. spec is to be finished in any case. */
 MUST_CHECK int jobfile_read(struct job_spec *spec, const char *path, struct err *err);

@@ -26,6 +26,23 @@ int spec_init(struct job_spec *spec)
     return 0;
 }
 
+int spec_inherit(struct job_spec *spec, const struct job_spec *from, struct err *err)
+{
+    if (spec_init(spec) < 0)
+        return err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < FIELDS_N; i++) {
+        const struct origin *origin = &from->origin[i];
+        if (origin->source <= SOURCE_IMPLIED)
+            continue;
+        int r = field_set_from(&FIELDS[i], spec, origin->text, *origin, FIELDS[i].name, err);
+        if (r < 0) {
+            spec_finish(spec);
+            return r;
+        }
+    }
+    return 0;
+}
+
 static void free_strings(char **strings)
 {
     for (char **s = strings; s && *s; s++)
@@ -51,6 +68,9 @@ void spec_finish(struct job_spec *spec)
     free_strings(spec->env);
     for (size_t i = 0; i < FIELDS_N; i++)
         free(spec->origin[i].text);
+    for (unsigned i = 0; i < spec->jobs_n; i++)
+        spec_finish(&spec->jobs[i]);
+    free(spec->jobs);
     memset(spec, 0, sizeof *spec);
 }
 
@@ -110,8 +130,42 @@ uint32_t spec_standbys(const struct job_spec *spec)
     return spec->standby == STANDBY_NONE ? 0 : spec->standby_count;
 }
 
+/* What a job must have for itself: those that give it a name or that only one can have. */
+static int check_pair(const char *file, const struct job_spec *a, const struct job_spec *b,
+                      struct err *err)
+{
+    static const char *const OWN[] = {"name", "run-id", "master-port"};
+    for (size_t i = 0; i < ARRAY_LEN(OWN); i++) {
+        size_t at = (size_t)(field_find(OWN[i], strlen(OWN[i])) - FIELDS);
+        const char *text = a->origin[at].text;
+        bool nothing = OWN[i][0] == 'm' && a->master_port == 0;
+        if (text && b->origin[at].text && strcmp(text, b->origin[at].text) == 0 && !nothing)
+            return err_set(err, -EINVAL,
+                           "--%s=%s: two jobs of %.60s would have it, and each needs its own",
+                           OWN[i], text, file);
+    }
+    return 0;
+}
+
+static int check_jobs(struct job_spec *spec, struct err *err)
+{
+    for (unsigned i = 0; i < spec->jobs_n; i++) {
+        int r = spec_check(&spec->jobs[i], err);
+        if (r < 0)
+            return err_wrap(err, r, "job %s", spec->jobs[i].name);
+        for (unsigned j = 0; j < i && r == 0; j++)
+            r = check_pair(spec->config ? spec->config : "a file", &spec->jobs[j], &spec->jobs[i],
+                           err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int spec_check(struct job_spec *spec, struct err *err)
 {
+    if (spec->jobs)
+        return check_jobs(spec, err);
     int r = check_program(spec, err);
     if (r < 0)
         return r;

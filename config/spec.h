@@ -110,6 +110,7 @@ enum mem_policy {
 
 #define SPEC_GPUS_MAX 64 /* GPUs of a server */
 #define SPEC_WAIT_FOR_EVER UINT64_MAX
+#define SPEC_JOBS_MAX 64   /* of one file */
 #define SPEC_FIELDS_MAX 64 /* rows the settings table may have; asserted in fields.c */
 
 /* Where a value came from. One further down goes before those above. */
@@ -193,11 +194,20 @@ struct job_spec {
     /* The program and its arguments: borrowed, NULL-terminated, the tail of main's argv, or file_argv. NULL only
      * where nothing shall be started. */
     char **argv;
+
+    /* The jobs of a file that has several, owned; what else is here is then what they have in common. NULL: this is
+     * the job. */
+    struct job_spec *jobs;
+    unsigned jobs_n;
 };
 
 /* All zero, then every field of the table set to its default. Asserts that the defaults are valid.
  * 0, or -ENOMEM: nothing is left allocated. */
 MUST_CHECK int spec_init(struct job_spec *spec);
+
+/* As spec_init(), then every value that `from` was given, with where it came from; not what only a job file says. -ENOMEM:
+ * nothing is left allocated. */
+MUST_CHECK int spec_inherit(struct job_spec *spec, const struct job_spec *from, struct err *err);
 
 /* Frees what it owns and zeroes it; takes a zeroed one and NULL too. */
 void spec_finish(struct job_spec *spec);
@@ -209,7 +219,7 @@ bool spec_heals(const struct job_spec *spec);
 uint32_t spec_standbys(const struct job_spec *spec);
 
 /* Settles what one setting implies for another (--share-gpus: every worker sees its own GPU only)
- * and refuses contradictions. Calling it twice does no harm.
+ * and refuses contradictions, also between the jobs of a file. Calling it twice does no harm.
  * 0, or -EINVAL with one line that names the settings. */
 MUST_CHECK int spec_check(struct job_spec *spec, struct err *err);
 

@@ -11,7 +11,7 @@
 /* In a standby, where RANK is set by launch_join(): 1; 2: it makes its GPU's context before it waits, 3: it loads NCCL, too */
 #define ENV_STANDBY "LAUNCH_SPARE"
 #define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
-#define ENV_SYSROOT "LAUNCH_SYSROOT"        /* put before every /proc, /sys and /dev path */
+#define ENV_SYSROOT "LAUNCH_SYSROOT" /* put before every /proc, /sys and /dev path, and NVML's */
 
 /* sd_notify's, with --hang-timeout. */
 #define ENV_NOTIFY_SOCKET "NOTIFY_SOCKET" /* where to send WATCHDOG=1 */

@@ -11,7 +11,7 @@
 
 const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
-    {"topo", "[--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]",
+    {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
@@ -24,7 +24,7 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
-    {"gpus", "[--json] [--lease-dir=DIR]", "Who has which GPU of this server.", cmd_gpus},
+    {"gpus", "[--json] [--lease-dir DIR]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

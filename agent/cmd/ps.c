@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* launch ps: the jobs that run now. */
 #include "../../proto/status.h"
+#include "../account.h"
 #include "../clean.h"
 #include "../json.h"
 #include "../log.h"
@@ -8,69 +9,56 @@
 #include "words.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NAME_BYTES 40
-
-static const char *user_name(uid_t uid, char name[NAME_BYTES])
-{
-    const struct passwd *user = getpwuid(uid);
-    if (user)
-        snprintf(name, NAME_BYTES, "%.*s", NAME_BYTES - 1, user->pw_name);
-    else
-        snprintf(name, NAME_BYTES, "%u", (unsigned)uid);
-    return name;
-}
 
 static const char *or_dash(const char *text)
 {
     return *text ? text : "-";
 }
 
+static void widen(int *width, const char *text)
+{
+    int n = (int)strlen(text);
+    *width = n > *width ? n : *width;
+}
+
 static void print_table(const struct client_jobs *jobs)
 {
-    char user[NAME_BYTES], age[WORDS_AGE_BYTES];
-    int id = 3, name = 4;
+    char user[ACCOUNT_NAME_BYTES], age[WORDS_AGE_BYTES];
+    int id = 3, name = 4, gpus = 4;
     for (size_t i = 0; i < jobs->n; i++) {
-        int a = (int)strlen(jobs->job[i].job.run_id), b = (int)strlen(jobs->job[i].job.name);
-        id = a > id ? a : id;
-        name = b > name ? b : name;
+        widen(&id, jobs->job[i].job.run_id);
+        widen(&name, jobs->job[i].job.name);
+        widen(&gpus, jobs->job[i].job.gpus);
     }
-    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-8s  %8s  %6s  %s\n", id, "RUN", name, "NAME", "USER",
-           "STATE", "RANKS", "GPUS", "RESTARTS", "AGE", "PROGRAM");
+    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-*s  %8s  %6s  %s\n", id, "RUN", name, "NAME", "USER",
+           "STATE", "RANKS", gpus, "GPUS", "RESTARTS", "AGE", "PROGRAM");
     for (size_t i = 0; i < jobs->n; i++) {
         const struct client_job *j = &jobs->job[i];
         if (j->trouble.code)
             continue;
-        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-8s  %8" PRIu32 "  %6s  %s\n", id,
-               j->job.run_id, name, or_dash(j->job.name), user_name(j->uid, user), j->job.state,
-               j->job.world_size, or_dash(j->job.gpus), j->job.restarts,
+        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-*s  %8" PRIu32 "  %6s  %s\n", id,
+               j->job.run_id, name, or_dash(j->job.name), account_name(j->uid, user), j->job.state,
+               j->job.world_size, gpus, or_dash(j->job.gpus), j->job.restarts,
                words_age(j->job.age_ms, age), j->job.program);
     }
 }
 
 /* ---- for programs ---- */
 
-static void put_text(const char *name, const char *text)
-{
-    printf(", \"%s\": ", name);
-    json_put_string(stdout, text, strlen(text));
-}
-
 void control_put_job(const struct client_job *j)
 {
-    char user[NAME_BYTES];
+    char user[ACCOUNT_NAME_BYTES];
     const struct wire_job *job = &j->job;
     printf("\"run_id\": ");
     json_put_string(stdout, job->run_id, strlen(job->run_id));
-    put_text("name", job->name);
-    put_text("user", user_name(j->uid, user));
-    put_text("program", job->program);
-    put_text("state", job->state);
-    put_text("gpus", job->gpus);
-    put_text("log_dir", job->log_dir);
+    json_put_member(stdout, "name", job->name);
+    json_put_member(stdout, "user", account_name(j->uid, user));
+    json_put_member(stdout, "program", job->program);
+    json_put_member(stdout, "state", job->state);
+    json_put_member(stdout, "gpus", job->gpus);
+    json_put_member(stdout, "log_dir", job->log_dir);
     printf(", \"pid\": %" PRId32 ", \"ranks\": %" PRIu32 ", \"alive\": %" PRIu32
            ", \"restarts\": %" PRIu32 ", \"max_restarts\": %" PRIu32
            ", \"age_s\": %.3f, \"state_age_s\": %.3f",

@@ -12,6 +12,7 @@
 #include "../log.h"
 #include "../opts.h"
 #include "../placement.h"
+#include "../roof.h"
 #include "help.h"
 #include "suggest.h"
 
@@ -25,7 +26,7 @@ static int run_agent(void *user, int guard_pidfd)
     return job_run(user, guard_pidfd);
 }
 
-/* A name for the run, when the user gave none: 16 hex digits that no other run will have. */
+/* An id for the run, when the user gave none: hex digits that no other run will have, behind the name if there is one. */
 static int name_run(struct job_spec *spec, struct err *err)
 {
     if (spec->run_id)
@@ -33,7 +34,8 @@ static int name_run(struct job_spec *spec, struct err *err)
     uint64_t id = 0;
     if (getrandom(&id, sizeof id, GRND_NONBLOCK) < 0)
         id = clock_now_ns();
-    if (asprintf(&spec->run_id, "%016" PRIx64, id) < 0) {
+    if ((spec->name ? asprintf(&spec->run_id, "%.46s-%08" PRIx32, spec->name, (uint32_t)id)
+                    : asprintf(&spec->run_id, "%016" PRIx64, id)) < 0) {
         spec->run_id = NULL;
         return err_set_errno(err, -ENOMEM, "run id");
     }
@@ -104,21 +106,26 @@ static int tell(const struct err *err, int exit_code)
     return err->code == -ENOMEM ? EXIT_CODE_OURS : exit_code;
 }
 
-/* All that can be found wrong is found and told here, before anything is started. */
-static int prepare(struct parts *parts, struct job_spec *spec)
+/* All that can be found wrong is found and told here, before anything is started. One that waits for its GPUs does not keep
+ * the other jobs of its file waiting, who might hold what others wait for. */
+static int prepare(struct parts *parts, struct job_spec *spec, int gate)
 {
     struct err err;
     int exit_code = look(parts, spec, &err);
     if (!exit_code) {
+        if (spec->wait_ms && !roof_pass(gate))
+            return EXIT_CODE_OURS;
         exit_code = hold_gpus(parts, spec);
         if (exit_code)
             return exit_code;
         exit_code = settle(parts, spec, &err);
     }
-    return exit_code ? tell(&err, exit_code) : EXIT_CODE_OK;
+    if (exit_code)
+        return tell(&err, exit_code);
+    return spec->wait_ms || roof_pass(gate) ? EXIT_CODE_OK : EXIT_CODE_OURS;
 }
 
-static int start(struct job_config *config)
+static int start(struct job_config *config, const struct lease *lease)
 {
     struct rundir_place place;
     struct err err;
@@ -137,6 +144,7 @@ static int start(struct job_config *config)
         int exit_code = detach(spec->run_id, config->logs->dir, &config->started_fd);
         if (exit_code >= 0)
             return exit_code;
+        lease_sign_again(lease, spec);
     }
     rundir_choose(&place, config->sysroot, spec->run_id, spec->detach);
     config->place = &place;
@@ -181,14 +189,19 @@ static int show(const struct job_spec *spec, enum opts_action action)
     return EXIT_CODE_OK;
 }
 
-static int run(struct job_spec *spec)
+/* gate: where it waits for the other jobs of its file; -1: it is the only one. */
+static int run(struct job_spec *spec, int gate)
 {
+    if (export_variables(spec->env) < 0) {
+        log_error("no memory");
+        return EXIT_CODE_OURS;
+    }
     const char *sysroot = getenv(ENV_SYSROOT);
     struct parts parts = {.sysroot = sysroot ? sysroot : "", .placement = {.lock = -1}};
     cgroup_none(&parts.cgroup);
     spawn_inherited_read(&parts.inherited);
     parts.ignored_signals = signals_ignored();
-    int exit_code = prepare(&parts, spec);
+    int exit_code = prepare(&parts, spec, gate);
     if (!exit_code)
         exit_code = start(&(struct job_config){.spec = spec,
                                                .plan = &parts.plan,
@@ -199,13 +212,24 @@ static int run(struct job_spec *spec)
                                                .sysroot = parts.sysroot,
                                                .cgroup = &parts.cgroup,
                                                .started_fd = -1,
-                                               .ignored_signals = parts.ignored_signals});
+                                               .ignored_signals = parts.ignored_signals},
+                          &parts.lease);
     cgroup_close(&parts.cgroup);
     logs_finish(&parts.logs);
     placement_finish(&parts.placement);
     lease_close(&parts.lease);
     program_finish(&parts.program);
     return exit_code;
+}
+
+static int run_jobs(const struct job_spec *spec)
+{
+    struct err err;
+    int exit_code = roof_run(spec, run, &err);
+    if (exit_code >= 0)
+        return exit_code;
+    log_error("%s", err.text);
+    return EXIT_CODE_OURS;
 }
 
 int cmd_run(int argc, char **argv)
@@ -222,11 +246,8 @@ int cmd_run(int argc, char **argv)
         exit_code = tell(&err, EXIT_CODE_USAGE);
     } else if (action != OPTS_RUN) {
         exit_code = show(&spec, action);
-    } else if (export_variables(spec.env) < 0) {
-        log_error("no memory");
-        exit_code = EXIT_CODE_OURS;
     } else {
-        exit_code = run(&spec);
+        exit_code = spec.jobs ? run_jobs(&spec) : run(&spec, -1);
     }
     spec_finish(&spec);
     return exit_code;

@@ -95,12 +95,6 @@ static void print_table(const struct look *look, const struct look *before)
 
 /* ---- for programs ---- */
 
-static void put_text(const char *name, const char *text)
-{
-    printf(", \"%s\": ", name);
-    json_put_string(stdout, text, strlen(text));
-}
-
 static void print_json(const struct look *look, const struct look *before)
 {
     printf("{");
@@ -110,8 +104,8 @@ static void print_json(const struct look *look, const struct look *before)
         const struct wire_rank *r = &look->ranks[i];
         printf("%s\n  {\"rank\": %" PRIu32 ", \"pid\": %" PRId32, i > 0 ? "," : "", r->rank,
                r->pid);
-        put_text("gpu", r->gpu);
-        put_text("stage", stage_name(r->stage));
+        json_put_member(stdout, "gpu", r->gpu);
+        json_put_member(stdout, "stage", stage_name(r->stage));
         printf(", \"step\": %" PRIu64 ", \"rss_bytes\": %" PRIu64
                ", \"cpu_s\": %.2f, \"cpu_percent\": %.1f, \"age_s\": %.3f, \"output_age_s\": ",
                r->step, r->rss_kb * 1024, (double)r->cpu_ms / 1000, cpu_percent(r, before, i),
@@ -120,8 +114,8 @@ static void print_json(const struct look *look, const struct look *before)
             printf("null");
         else
             printf("%.3f", (double)r->output_age_ms / 1000);
-        put_text("last_line", r->line);
-        put_text("end", r->end);
+        json_put_member(stdout, "last_line", r->line);
+        json_put_member(stdout, "end", r->end);
         printf("}");
     }
     printf("\n]}\n");

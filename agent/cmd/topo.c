@@ -13,11 +13,12 @@
     10000 /* NVML may take seconds where persistence mode is off; one that hangs never comes */
 
 static const char help[] =
-    "usage: launch topo [--format=text|json|xml|svg|dot] [--p2p=r|w|n|a|p]\n"
+    "usage: launch topo [--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]\n"
     "\n"
     "Shows the GPUs and network cards of this server, how they reach one another,\n"
     "which CPUs and memory are near, what that means for a job, and what looks wrong.\n"
     "\n"
+    "  -m, --matrix    how they reach one another, and nothing else: the quickest\n"
     "  --format=text   tables and words (the default)\n"
     "  --format=json   everything, for programs\n"
     "  --format=xml    for NCCL_TOPO_FILE\n"
@@ -29,13 +30,18 @@ static const char help[] =
 static const struct {
     const char *name;
     void (*show)(FILE *out, const struct topology *t); /* NULL: text */
+    unsigned want;                                     /* what it shows of NVML's */
 } formats[] = {
-    {"text", NULL}, {"json", topo_json}, {"xml", topo_xml}, {"svg", topo_svg}, {"dot", topo_dot},
+    {"text", NULL, NVML_MATRIX | NVML_REST | NVML_P2P(P2P_READ) | NVML_ONE_WAY},
+    {"json", topo_json, NVML_ALL},
+    {"xml", topo_xml, NVML_MATRIX | NVML_REST},
+    {"svg", topo_svg, NVML_MATRIX | NVML_REST},
+    {"dot", topo_dot, NVML_MATRIX | NVML_REST},
 };
 
 struct asked {
     size_t format;
-    bool p2p, help;
+    bool matrix, p2p, help;
     enum nvml_p2p kind;
 };
 
@@ -77,12 +83,17 @@ static int parse(struct asked *asked, int argc, char **argv, struct err *err)
             asked->help = true;
             return 0;
         }
+        if (strcmp(word, "--matrix") == 0 || strcmp(word, "-m") == 0) {
+            asked->matrix = true;
+            continue;
+        }
         while (k < ARRAY_LEN(options) &&
                (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
             k++;
         if (k == ARRAY_LEN(options))
-            return err_set(err, -EINVAL,
-                           "topo: \"%s\" is no option of it; there are --format and --p2p", word);
+            return err_set(
+                err, -EINVAL,
+                "topo: \"%s\" is no option of it; there are --matrix, --format and --p2p", word);
         if (!word[n] && i + 1 == argc)
             return err_set(err, -EINVAL, "%s: a value is needed", word);
         int rc = options[k].take(asked, word[n] ? word + n + 1 : argv[++i], err);
@@ -91,13 +102,24 @@ static int parse(struct asked *asked, int argc, char **argv, struct err *err)
     }
     if (asked->p2p && asked->format != 0)
         return err_set(err, -EINVAL, "--p2p goes with --format=text; json has all of it");
+    if (asked->matrix && (asked->p2p || asked->format != 0))
+        return err_set(err, -EINVAL, "--matrix goes with neither --p2p nor --format");
     return 0;
+}
+
+static unsigned wants(const struct asked *asked)
+{
+    return asked->matrix ? NVML_MATRIX
+           : asked->p2p  ? NVML_P2P(asked->kind)
+                         : formats[asked->format].want;
 }
 
 static void show(const struct topology *t, const struct asked *asked)
 {
     bool colour = log_wants_colour(STDOUT_FILENO);
-    if (asked->p2p)
+    if (asked->matrix)
+        topo_matrix(stdout, t, colour);
+    else if (asked->p2p)
         topo_p2p(stdout, t, asked->kind, colour);
     else if (formats[asked->format].show)
         formats[asked->format].show(stdout, t);
@@ -105,9 +127,13 @@ static void show(const struct topology *t, const struct asked *asked)
         topo_text(stdout, t, colour);
 }
 
-/* P2P is NVML's alone to know. */
-static int check_p2p(const struct topology *t, struct err *err)
+/* There is a matrix at all; and P2P is NVML's alone to know. */
+static int check(const struct topology *t, const struct asked *asked, struct err *err)
 {
+    if (asked->matrix && !t->list.n)
+        return err_set(err, -ENODEV, "--matrix: no GPU that this process may use");
+    if (!asked->p2p)
+        return 0;
     if (t->list.vendor != GPU_NVIDIA)
         return err_set(err, -ENODEV, "--p2p: no NVIDIA GPU that this process may use");
     if (!t->nvml || !t->nvml->usable)
@@ -128,8 +154,8 @@ int cmd_topo(int argc, char **argv)
     }
     if (asked.help)
         return fputs(help, stdout) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
-    if (topology_read(&t, sysroot ? sysroot : "", NVML_LIMIT_MS, &err) < 0 ||
-        (asked.p2p && check_p2p(t, &err) < 0)) {
+    if (topology_read(&t, sysroot ? sysroot : "", wants(&asked), NVML_LIMIT_MS, &err) < 0 ||
+        check(t, &asked, &err) < 0) {
         log_error("%s", err.text);
         topology_free(t);
         return EXIT_CODE_OURS;

@@ -20,7 +20,7 @@ static const struct {
 } OPTIONS[] = {
     {"--json", NULL, WORD_JSON, false},     {"--watch", "-w", WORD_WATCH, false},
     {"--follow", "-f", WORD_FOLLOW, false}, {"--now", NULL, WORD_NOW, false},
-    {"--rank", "-r", WORD_RANK, true},
+    {"--rank", "-r", WORD_RANK, true},      {"--lease-dir", NULL, WORD_LEASE_DIR, true},
 };
 
 /* ---- wrong words ---- */
@@ -92,6 +92,8 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         return refuse(command, argv[0], value ? "takes no value" : "needs a value");
     if (OPTIONS[i].word == WORD_RANK && !parse_number(value, INT32_MAX, &w->rank))
         return refuse(command, argv[0], "must be the number of a rank");
+    if (OPTIONS[i].word == WORD_LEASE_DIR)
+        w->lease_dir = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -125,7 +127,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
             return EXIT_CODE_USAGE;
         i += used;
     }
-    if ((takes & WORD_RUN) && !ret->run)
+    if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them");
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
         refuse(argv[0], "", "which signal?");

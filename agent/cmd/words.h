@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of a subcommand that speaks to running jobs, and the job it means. */
+/* The command line of a subcommand that shows or steers running jobs, and the job it means. */
 #ifndef LAUNCH_AGENT_CMD_WORDS_H
 #define LAUNCH_AGENT_CMD_WORDS_H
 
@@ -14,13 +14,15 @@ enum {
     WORD_RANK = 16,
     WORD_FOLLOW = 32,
     WORD_NOW = 64,
+    WORD_LEASE_DIR = 128,
 };
 
 struct words {
-    unsigned given;  /* WORD_* */
-    const char *run; /* with WORD_RUN */
-    int number;      /* with WORD_SIGNAL: the signal */
-    int rank;        /* or WIRE_ALL_RANKS */
+    unsigned given;        /* WORD_* */
+    const char *run;       /* with WORD_RUN */
+    int number;            /* with WORD_SIGNAL: the signal */
+    int rank;              /* or WIRE_ALL_RANKS */
+    const char *lease_dir; /* with WORD_LEASE_DIR */
 };
 
 /* Parses argv[1..]. Returns -1: go on; else the exit code, all has been said (wrong words, --help). */

@@ -10,10 +10,10 @@ static void machine(unsigned n, unsigned sw, unsigned root)
     near.n = n;
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < n; j++)
-            near.at[i][j] = i == j                 ? NEAR_SELF
-                            : i / sw == j / sw     ? NEAR_SWITCH
-                            : i / root == j / root ? NEAR_ROOT
-                                                   : NEAR_SYSTEM;
+            near.at[i][j] = i == j                 ? PCI_SELF
+                            : i / sw == j / sw     ? PCI_PIX
+                            : i / root == j / root ? PCI_PHB
+                                                   : PCI_SYS;
 }
 
 static unsigned cost(uint64_t set, uint64_t other)

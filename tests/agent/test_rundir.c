@@ -44,12 +44,12 @@ static int bind_there(const struct rundir_place *place)
 
 static unsigned found;
 
-static void count(void *user, const struct rundir_place *place, uid_t owner)
+static void count(void *user, const struct rundir_place *place)
 {
     const struct rundir_place *wanted = user;
     CHECK_STR(place->dir, wanted->dir);
     CHECK_STR(place->name, wanted->name);
-    CHECK_INT(owner, ==, geteuid());
+    CHECK_INT(place->owner, ==, geteuid());
     found++;
 }
 
@@ -182,4 +182,25 @@ TEST(only_sockets_that_are_not_young_are_swept)
     CHECK_INT(utimensat(AT_FDCWD, file, old, 0), ==, 0);
     rundir_sweep(&other);
     CHECK_INT(access(file, F_OK), ==, 0);
+}
+
+/* The owner of a directory can put a link in its place between two of our looks. */
+TEST(who_replaces_his_directory_by_a_link_can_not_have_others_files_removed_or_asked)
+{
+    struct err err;
+    struct rundir_place place = choose(machine(), false), theirs = place;
+    snprintf(theirs.dir, sizeof theirs.dir, "%s", path_of("theirs"));
+    CHECK_INT(rundir_make(&theirs, &err), ==, 0);
+    bind_there(&theirs);
+    char file[PATH_MAX + 100];
+    snprintf(file, sizeof file, "%s/%s", theirs.dir, theirs.name);
+    struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    CHECK_INT(utimensat(AT_FDCWD, file, old, 0), ==, 0);
+    CHECK_INT(symlink(theirs.dir, place.dir), ==, 0);
+    rundir_sweep(&place);
+    CHECK_INT(access(file, F_OK), ==, 0);
+    struct sockaddr_un address;
+    int directory;
+    place.owner = geteuid() + 1; /* as root sees it */
+    CHECK_INT(rundir_address(&place, &address, &directory), ==, -EPERM);
 }

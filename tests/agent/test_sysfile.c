@@ -43,3 +43,14 @@ TEST(a_field_is_found_at_line_starts_only)
     CHECK_STR(value, "4");
     CHECK(!sysfile_field("", "x", value, sizeof value));
 }
+
+TEST(a_list_is_read_as_a_set)
+{
+    struct bitset set;
+    test_write("list", "0-3,8\n");
+    CHECK(sysfile_list(&set, test_dir(), "/%s", "list"));
+    CHECK_INT(bitset_count(&set), ==, 5);
+    test_write("list", "0-x\n");
+    CHECK(!sysfile_list(&set, test_dir(), "/list"));
+    CHECK(!sysfile_list(&set, test_dir(), "/missing"));
+}

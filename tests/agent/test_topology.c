@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The topology from made-up trees of /sys, and what is said about it. The machines of tests/machines are in
  * tests/e2e/topo.sh. */
-#include "../../agent/numa.h"
 #include "../../agent/topo.h"
 #include "../../agent/topology.h"
 #include "../harness.h"
@@ -25,7 +24,7 @@ static void read_it(void)
 {
     topology_free(t);
     t = NULL;
-    CHECK_INT(topology_read(&t, test_dir(), 1000, &err), ==, 0);
+    CHECK_INT(topology_read(&t, test_dir(), NVML_ALL, 1000, &err), ==, 0);
 }
 
 TEST(nodes_have_their_cpus_package_and_memory)
@@ -105,38 +104,6 @@ TEST(a_machine_that_tells_nothing_is_empty_and_no_error)
     CHECK_INT(t->nodes_n, ==, 0);
     CHECK_INT(t->list.n, ==, 0);
     CHECK_INT(t->nics_n, ==, 0);
-}
-
-TEST(lists_of_cpus_that_make_no_sense_end_where_they_do)
-{
-    unsigned first, last;
-    const char *at = "3,5-7";
-    CHECK(numa_next_range(&at, &first, &last));
-    CHECK_INT(first, ==, 3);
-    CHECK(numa_next_range(&at, &first, &last));
-    CHECK_INT(last, ==, 7);
-    CHECK(!numa_next_range(&at, &first, &last));
-    static const char *const bad[] = {"",   "x",   "7-3", "99999999999999999999", "0-4294967295",
-                                      "-1", "\xff"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        at = bad[i];
-        CHECK(!numa_next_range(&at, &first, &last));
-    }
-}
-
-TEST(a_mask_becomes_a_list)
-{
-    unsigned long mask[2] = {0xful | 1ul << 63, 3};
-    char text[64] = "before";
-    numa_list_of_mask(text, sizeof text, mask, 2);
-    CHECK_STR(text, "0-3,63-65");
-    numa_list_of_mask(text, sizeof text, (unsigned long[]){~0ul, ~0ul}, 2);
-    CHECK_STR(text, "0-127");
-    numa_list_of_mask(text, sizeof text, (unsigned long[]){0}, 1);
-    CHECK_STR(text, "0-127"); /* not told */
-    char tiny[4];
-    numa_list_of_mask(tiny, sizeof tiny, (unsigned long[]){0x5555}, 1);
-    CHECK_STR(tiny, "0,2");
 }
 
 /* ---- NICs ---- */

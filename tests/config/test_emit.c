@@ -263,3 +263,27 @@ TEST(the_example_explains_every_setting_and_is_a_job_file_with_and_without_its_m
     spec_finish(&defaults);
     free(text);
 }
+
+TEST(the_jobs_of_a_file_come_back)
+{
+    static const char TEXT[] =
+        "max_restarts: 3\nprogram: \"a \\n b\"\nargs: [-x]\n"
+        "env: {A: \"1\\n2\"}\njobs:\n  one: {gpus: 1}\n  2: {env: {B: $$}}\n";
+    struct job_spec spec, again;
+    struct err err;
+    CHECK_INT(spec_init(&spec), ==, 0);
+    CHECK_INT(spec_init(&again), ==, 0);
+    CHECK_INT(field_set(row("config"), &spec, "f", "", NULL), ==, 0);
+    CHECK_INT(jobfile_parse(&spec, "f", TEXT, sizeof TEXT - 1, &err), ==, 0);
+    CHECK_INT(spec_check(&spec, &err), ==, 0);
+    char *text = emit(&spec);
+    CHECK_HAS(text, "jobs:\n  one:\n    nproc_per_node: 1  # default\n");
+    if (jobfile_parse(&again, "again", text, strlen(text), &err) < 0)
+        test_fail(__FILE__, __LINE__, "%s", err.text);
+    CHECK_INT(spec_check(&again, &err), ==, 0);
+    CHECK_INT(again.jobs_n, ==, 2);
+    CHECK(same_spec(&spec, &again));
+    free(text);
+    spec_finish(&spec);
+    spec_finish(&again);
+}

@@ -226,7 +226,6 @@ TEST(an_unknown_key_is_refused_and_the_nearest_one_named)
     check_refused("\"a\\eb\": 1\n",
                   "job.yaml:1:1: unknown key 'a\\x1bb'; launch --example-config shows them all");
     check_refused("<<: {}\n", "job.yaml:1:1: '<<' is not there: write the keys out");
-    check_refused("jobs: []\n", "job.yaml:1:1: 'jobs' is not there yet: a file describes one job");
     check_refused("config: x\n", "job.yaml:1:1: config belongs on the command line");
     check_refused("? [a]\n: 1\n", "job.yaml:1:3: a key must be a word, not a list");
 }
@@ -381,4 +380,106 @@ TEST(a_file_is_read_to_its_end)
     CHECK_INT(jobfile_read(&spec, path, &err), ==, 0);
     CHECK_INT(spec.max_restarts, ==, 9);
     spec_finish(&spec);
+}
+
+/* ---- several jobs ---- */
+
+TEST(of_several_jobs_each_has_what_all_have_unless_it_says_so_itself)
+{
+    struct job_spec spec;
+    take(&spec, "max_restarts: 2\n"
+                "program: ./train\n"
+                "args: [-x]\n"
+                "env: {A: all, B: all}\n"
+                "jobs:\n"
+                "  one:\n"
+                "    gpus: 4\n"
+                "    env: {B: own, C: own}\n"
+                "  two:\n"
+                "    max_restarts: 0\n"
+                "    args: [-y, -z]\n"
+                "  three: {program: ./eval, name: third}\n");
+    CHECK_INT(spec.jobs_n, ==, 3);
+    const struct job_spec *one = &spec.jobs[0], *two = &spec.jobs[1], *three = &spec.jobs[2];
+    CHECK_STR(one->name, "one");
+    CHECK_INT(one->max_restarts, ==, 2);
+    CHECK_INT(one->gpus_n, ==, 4);
+    CHECK_STR(one->argv[0], "./train");
+    CHECK_STR(one->argv[1], "-x");
+    CHECK(!one->argv[2]);
+    CHECK_STR(one->env[0], "A=all");
+    CHECK_STR(one->env[1], "B=own");
+    CHECK_STR(one->env[2], "C=own");
+    CHECK(!one->env[3]);
+    CHECK_INT(two->max_restarts, ==, 0);
+    CHECK_INT(two->gpus_mode, ==, GPUS_VISIBLE);
+    CHECK_STR(two->argv[0], "./train");
+    CHECK_STR(two->argv[1], "-y");
+    CHECK_STR(two->env[1], "B=all");
+    CHECK_STR(three->name, "third");
+    CHECK_STR(three->argv[0], "./eval");
+    CHECK(!three->argv[1]);
+    CHECK_INT(spec_check(&spec, NULL), ==, 0);
+    spec_finish(&spec);
+}
+
+TEST(what_goes_before_the_file_goes_before_each_of_its_jobs)
+{
+    static const char TEXT[] = "program: p\njobs:\n  a: {max_restarts: 1}\n  b: {}\n";
+    struct job_spec spec;
+    CHECK_INT(spec_init(&spec), ==, 0);
+    const struct field *restarts = field_find("max-restarts", 12);
+    CHECK_INT(field_set(restarts, &spec, "7", "", NULL), ==, 0);
+    CHECK_INT(jobfile_parse(&spec, "f", TEXT, sizeof TEXT - 1, NULL), ==, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_INT(spec.jobs[i].max_restarts, ==, 7);
+        CHECK_INT(field_source(restarts, &spec.jobs[i]), ==, SOURCE_COMMAND_LINE);
+    }
+    spec_finish(&spec);
+}
+
+TEST(jobs_that_make_no_sense_are_refused_with_their_place)
+{
+    check_refused("jobs: []\n", "job.yaml:1:7: jobs: must be a map of names and jobs, 1 to 64 of "
+                                "them, not a list");
+    check_refused("jobs: {}\n", "job.yaml:1:7: jobs: must be a map of names and jobs, 1 to 64 of "
+                                "them, not an empty one");
+    check_refused("jobs:\n", "job.yaml:1:6: jobs: has no value; leave it out then");
+    check_refused("jobs:\n  a: {program: x}\n  a: {program: x}\n",
+                  "job.yaml:3:3: jobs: a is there a second time, after line 2");
+    check_refused("jobs:\n  a: {}\n", "job.yaml:2:3: jobs: a: has no 'program'");
+    check_refused("jobs:\n  a b: {program: x}\n",
+                  "job.yaml:2:3: jobs: a name: must be 1 to 63 of A-Z a-z 0-9 . _ -, a letter or "
+                  "digit first, not 'a b'");
+    check_refused("jobs:\n  a: {program: x, jobs: {}}\n",
+                  "job.yaml:2:19: jobs: a job can't have jobs of its own");
+    check_refused("jobs:\n  a: x\n",
+                  "job.yaml:2:6: jobs: a: must be a map with 'program' and settings, not a text");
+    check_refused("jobs:\n  [a]: {}\n", "job.yaml:2:3: jobs: a name must be a word, not a list");
+    check_refused("jobs:\n  a: {program: x, gpu: 3}\n",
+                  "job.yaml:2:19: unknown key 'gpu' (did you mean 'gpus'?)");
+    check_refused("program: x\njobs:\n  a: {np: 0}\n",
+                  "job.yaml:3:11: nproc_per_node: must be a number from 1 to 4096, 'gpu', 'auto' "
+                  "or 'cpu', not '0'");
+}
+
+TEST(what_two_jobs_can_not_both_have_is_refused)
+{
+    static const char *const CASES[][2] = {
+        {"run_id: x", "--run-id=x: two jobs of a file would have it, and each needs its own"},
+        {"master_port: 4000",
+         "--master-port=4000: two jobs of a file would have it, and each needs its own"},
+        {"master_port: 0", NULL},
+        {"log_dir: logs", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        char text[200];
+        struct job_spec spec;
+        struct err err = {0};
+        snprintf(text, sizeof text, "program: p\n%s\njobs: {a: {}, b: {}}\n", CASES[i][0]);
+        take(&spec, text);
+        CHECK_INT(spec_check(&spec, &err), ==, CASES[i][1] ? -EINVAL : 0);
+        CHECK_STR(err.text, CASES[i][1] ? CASES[i][1] : "");
+        spec_finish(&spec);
+    }
 }

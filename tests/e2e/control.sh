@@ -38,6 +38,7 @@ ask status nigh; expect 2 "two match"
 check "both are named: $(cat told)" has '^launch: nigh may be any of (night \(train\), nightly|nightly, night \(train\)): write more of it$' told
 ask status nite; expect 2 "none matches"
 check "the nearest are named: $(cat told)" has 'no job nite is running; did you mean: .*night \(train\)' told
+ask status ''; expect 2 "an empty name"; check "is none: $(cat told)" has 'which job' told
 ask stop; expect 2 "no job given"; check "usage: $(cat told)" has 'which job\?.*usage: launch stop RUN \[--now\]' told
 ask stop night --jason; expect 2 "unknown option"; check "one line" test "$(wc -l <told)" = 1
 ask signal night NOSIG; expect 2 "no signal"; check "is told" has 'NOSIG: is no signal' told

@@ -4,8 +4,8 @@
 # Before a restart the old group must be off the GPUs, as far as NVML knows; NVML may hang or crash and we go on.
 . "$SRC/tests/e2e/lib.sh"
 [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ] || skip "no fake NVML"
-export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_USE=$PWD/use FAKE_GPUS=2
-gpus 2
+export FAKE_NVML_USE=$PWD/use FAKE_GPUS=2
+gpus 2; fake_nvml machine
 worker p.sh <<'W'
 #!/bin/bash
 [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0

@@ -11,7 +11,7 @@ until [ -e end.$1 ]; do read -r -t 0.02 <> <(:); done
 exit 0
 W
 # job NAME arguments...: in the background, its pid in $pid_NAME; until end NAME
-job() { local name=$1; shift; "$LAUNCH" --run-id="$name" "$@" ./stay.sh "$name" >o.$name 2>e.$name </dev/null & eval "pid_$name=$!"; }
+job() { local name=$1; shift; rm -f "e.$name"; "$LAUNCH" --run-id="$name" "$@" ./stay.sh "$name" >o.$name 2>e.$name </dev/null & eval "pid_$name=$!"; }
 has_gpus() { until_true test -s "got.$1"; check "$1 has GPUs $2: $(cat got.$1 e.$1)" grep -qxE "$2" got.$1; }
 in_line() { until_true has "number $2 in line" "e.$1" || fail "$1 is number $2: $(cat e.$1)"; }
 end() { local p="pid_$1"; : >end.$1; wait "${!p}"; rc=$?; }
@@ -53,7 +53,7 @@ job b --gpus=8 --wait; in_line b 1; end a; has_gpus b 0,1,2,3,4,5,6,7; end b
 
 # programs that launch did not start, by NVML
 [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ] || finish
-export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_USE=$PWD/use FAKE_GPUS=8
+fake_nvml machine; export FAKE_NVML_USE=$PWD/use FAKE_GPUS=8
 sleep $TAG & other=$!
 printf '0 %d 5368709120\n0 1 1\n5 %d 1048576\n' $other $other >use
 "$LAUNCH" gpus >out; check "they are named: $(cat out)" has "^0    used by sleep \(pid $other, user [a-z0-9]+, 5120 MiB\)" out

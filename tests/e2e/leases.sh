@@ -7,9 +7,14 @@ worker p.sh <<'W'
 #!/bin/sh
 echo "$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$NCCL_RAS_ADDR" >v.$RANK
 W
-# hold ARGUMENTS...: a job that keeps its GPUs until release
-hold() { : >held; "$LAUNCH" --run-id=holder "$@" sh -c 'echo up >>held; exec sleep '$TAG >/dev/null 2>&1 </dev/null & holder=$!; until_true test -s held; }
-release() { kill -9 $holder; wait $holder 2>/dev/null; }
+# hold ARGUMENTS...: a job that keeps its GPUs until release, which returns when they are free: who looks at once may find the
+# agent still ending the job
+hold() {
+    : >held; "$LAUNCH" --run-id=holder "$@" sh -c 'echo up >>held; exec sleep '$TAG >/dev/null 2>hold.err </dev/null & holder=$!
+    until_true test -s held || fail "hold $*: $(cat hold.err)"
+}
+free() { not eval '"$LAUNCH" gpus | grep -q "run holder"'; }
+release() { kill -9 $holder; wait $holder 2>/dev/null; until_true free || fail "GPUs are still held"; }
 # sees ENTRIES|ORDER arguments...: N workers that see that
 sees_exactly() { case $(cat v.0) in "$1" | "$1|"*) true ;; *) false ;; esac; }
 sees() {
@@ -76,7 +81,9 @@ assert [g["index"] for g in d["gpus"] if g["state"] == "leased"] == [0, 3], d
 assert d["gpus"][3]["holders"][0]["run"] == "holder" and d["gpus"][3]["holders"][0]["pid"] == int(sys.argv[1]), d
 assert d["gpus"][1] | {"processes": 0} == {"index": 1, "pci": "0000:11:00.0", "processes": 0, "state": "free", "holders": [],
     "uuid": "GPU-000000a1-0000-0000-0000-000000000001"}, d' $holder || fail "gpus --json"
-run gpus --jsn; expect 2 "launch gpus with a wrong option"; check "it is told: $(cat err)" has "'--jsn'" err
+run gpus --jsn; expect 2 "launch gpus with a wrong option"; check "it is told: $(cat err)" has "gpus: --jsn: unknown option; usage: launch gpus" err
+run gpus --help; expect 0 "launch gpus --help"; check "it is short: $(cat out)" has '^usage: launch gpus' out
+"$LAUNCH" gpus >/dev/full 2>err; rc=$?; expect 125 "launch gpus on a full disk"; check "it is told: $(cat err)" has 'No space left' err
 release; sees '0,1|PCI_BUS_ID' --gpus=2
 # a worker has none of the descriptors
 run --gpus=2 sh -c 'ls -l /proc/self/fd' ; check "no lock in a worker: $(cat out)" not has 'launch-(gpu|queue)' out
@@ -107,5 +114,20 @@ CUDA_VISIBLE_DEVICES=$mig hold --gpus=1; CUDA_VISIBLE_DEVICES=$mig run --gpus=1 
 old=MIG-GPU-000000a1-0000-0000-0000-000000000001
 CUDA_VISIBLE_DEVICES=$old/1/0 hold --gpus=1
 CUDA_VISIBLE_DEVICES=$old/2/0 sees "$old/2/0|" --gpus=1
-run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"; release
+run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is taken"
+check "whose is told: $(cat err)" has '^launch:   1    shared  run holder ' err; release
+CUDA_VISIBLE_DEVICES=$old/1/0 hold --nproc-per-node=1; run --gpus=1-1 ./p.sh; expect 75 "the GPU of a MIG instance that is used"
+release
+# of the new ones NVML knows it
+if [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ]; then
+    fake_nvml machine; export FAKE_NVML_MIG="5 $mig"
+    CUDA_VISIBLE_DEVICES=$mig hold --gpus=1
+    run --gpus=5-5 ./p.sh; expect 75 "the GPU of a MIG instance, as NVML tells"; sees '0,1,2,3,4,6,7|PCI_BUS_ID' --gpus=7
+    check "launch gpus: $("$LAUNCH" gpus)" eval '"$LAUNCH" gpus | grep -q "^5    shared  run holder "'; release
+    hold --gpus=5-5; CUDA_VISIBLE_DEVICES=$mig run --gpus=1 ./p.sh; expect 75 "a MIG instance of a GPU that is taken"; release
+    unset FAKE_NVML_MIG; rm -r machine/usr
+fi
+# who runs in the background is found by the process that does
+mkdir -p machine/tmp; id=$("$LAUNCH" --gpus=1 --detach --log-dir=back sleep $TAG); pid=$("$LAUNCH" ps --json | grep -o '"pid": [0-9]*')
+"$LAUNCH" gpus >out; check "the same process as ps: $pid, $(cat out)" has "run $id .*pid ${pid##* }," out; "$LAUNCH" stop "$id"
 finish

@@ -39,6 +39,9 @@ tagged() { pgrep -fx "sleep $TAG" | wc -l; }
 running() { [ "$(tagged)" = "$1" ]; }
 reap() { pkill -9 -fx "sleep $TAG" 2>/dev/null; true; }
 
+# fake_nvml ROOT: the NVML of tests/fake becomes that of the machine below ROOT
+fake_nvml() { mkdir -p "$1/usr/lib"; ln -sfn "$BUILD/tests/fake/libnvidia-ml.so.1" "$1/usr/lib/"; }
+
 # gpus N [AMD]: a fake machine below ./machine with N NVIDIA GPUs, announced by LAUNCH_SYSROOT
 gpus() {
     local i pci

@@ -106,7 +106,10 @@ def environment(needs, python):
     if machine:
         root = env["LAUNCH_SYSROOT"] = os.path.abspath(machine)
         subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
-        env.update(LD_LIBRARY_PATH=BUILD + "/tests/fake", FAKE_NVML_MACHINE=root + "/nvml")
+        os.makedirs(root + "/usr/lib", exist_ok=True)
+        if not os.path.exists(root + "/usr/lib/libnvidia-ml.so.1"):
+            os.symlink(BUILD + "/tests/fake/libnvidia-ml.so.1", root + "/usr/lib/libnvidia-ml.so.1")
+        env["FAKE_NVML_MACHINE"] = root + "/nvml"
     if python:
         os.makedirs("bin", exist_ok=True)
         for name in ("bin/python", "bin/python3"):
@@ -145,8 +148,9 @@ def main():
         for line, (kind, *needs), text in blocks(page):
             name = re.fullmatch({"c": r"/\* ([\w.]+) \*/", "yaml": r"# ([\w.]+)"}.get(kind, r"(?!)"), text[0])
             if name:
-                with open(name[1], "w", encoding="utf-8") as f:
-                    f.write("\n".join(text) + "\n")
+                for tree in (".", "gpu"):
+                    with open(os.path.join(tree, name[1]), "w", encoding="utf-8") as f:
+                        f.write("\n".join(text) + "\n")
             if kind != "console" or not all(here[n[6:]] for n in needs if n.startswith("needs=")):
                 continue
             ran += 1

@@ -15,8 +15,8 @@ on() {
     local root=$roots/$1
     [ -e "$root" ] || "$machines/mkroot.py" "$machines/$1.machine" "$root"
     export LAUNCH_SYSROOT=$root
-    unset LD_LIBRARY_PATH FAKE_NVML_MACHINE
-    [ ! -e "$root/nvml" ] || export LD_LIBRARY_PATH=$BUILD/tests/fake FAKE_NVML_MACHINE=$root/nvml
+    unset FAKE_NVML_MACHINE
+    [ ! -e "$root/nvml" ] || { fake_nvml "$root"; export FAKE_NVML_MACHINE=$root/nvml; }
     run topo "${@:2}"
 }
 
@@ -53,6 +53,10 @@ raise SystemExit(wrong > 0)
 P
 }
 
+# One whose NVML hangs is given up on after 10 s: meanwhile all the others.
+on pcie-4x-l40s
+FAKE_NVML_HANG=1 timeout -k 5 120 "$LAUNCH" topo >hung 2>&1 </dev/null & hung=$!
+
 mkdir shown
 for file in "$machines"/*.machine; do
     name=$(basename "$file" .machine)
@@ -77,8 +81,17 @@ check "pairs that can't" has '^GPU0 +X +OK +CNS +CNS$' out
 on pcie-4x-l40s --p2p n; check "no NVLink" has '^GPU0 +X +NS +CNS +CNS$' out
 on hgx-h100 --p2p=w; check "all pairs can" has '^GPU7( +OK){7} +X$' out
 
+# The matrix alone is that of the whole picture.
+for file in "$machines"/*.machine; do
+    name=$(basename "$file" .machine); grep -q '^GPU0' "$machines/$name.topo.txt" || continue
+    on "$name" --matrix; expect 0 "$name, the matrix"
+    check "$name: $(diff out <(head -n "$(wc -l <out)" "$machines/$name.topo.txt"))" test -s out -a -z "$(diff out <(head -n "$(wc -l <out)" "$machines/$name.topo.txt"))"
+done
+FAKE_NVML_HANG=1 on h200-vm -m; expect 0 "one GPU"; check "NVML is not asked for its matrix" not has NVML out
+FAKE_NVML_FAIL=9 on hgx-h100 -m; expect 0 "NVML that fails"; check "it is told" has "^NVML can't be used \(nvmlInit: Driver Not Loaded\): this is the PCIe picture" out
+
 # A terminal has colours, unless its user has something against them.
-terminal() { TERM=xterm python3 -c 'import os, pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' "$LAUNCH" topo >out 2>&1 </dev/null; }
+terminal() { TERM=xterm timeout -k 5 60 python3 -c 'import os, pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' "$LAUNCH" topo >out 2>&1 </dev/null; }
 on hgx-h100
 check "colour on a terminal" eval 'terminal; has "$(printf "\033")\[32mNV18" out'
 check "NO_COLOR" eval 'NO_COLOR=1 terminal; not has "$(printf "\033")" out && has NV18 out'
@@ -90,11 +103,12 @@ run topo; expect 0 "a driver that is not loaded"; check "it is told: $(tail -3 o
 run topo --p2p=r; expect 125 "P2P without NVML"; check "why" has "^launch: --p2p: NVML can't be used: nvmlInit: Driver Not Loaded$" err
 unset FAKE_NVML_FAIL
 FAKE_NVML_CRASH=1 run topo; expect 0 "a library that crashes"; check "it is told" picture_only 'it crashed while it began'
-FAKE_NVML_HANG=1 LIMIT=60 run topo; expect 0 "a library that hangs"; check "it is told" picture_only 'it did not answer within 10 s'
-check "nobody hangs on" not pgrep -f "^$LAUNCH topo"
+wait $hung; rc=$?; expect 0 "a library that hangs"; cp hung out; check "it is told" picture_only 'it did not answer within 10 s'
+check "nobody hangs on" until_true not pgrep -f "^$LAUNCH topo"
 FAKE_NVML_CRASH_P2P=1 on pcie-4x-l40s; check "a crash later on" picture_only 'it went away while it told about the GPUs'
-LD_LIBRARY_PATH='' run topo
-[ -e /dev/nvidiactl ] || check "no library" picture_only 'there is no usable libnvidia-ml.so.1'
+rm "$LAUNCH_SYSROOT/usr/lib/libnvidia-ml.so.1"
+LD_LIBRARY_PATH=$BUILD/tests/fake run topo; expect 0 "a library that is another machine's"
+check "it is not asked" picture_only 'there is no usable libnvidia-ml.so.1'
 FAKE_NVML_LOST=2 on pcie-4x-l40s; expect 0 "a GPU that is lost"
 check "it is named" has "GPU 2 \(0000:98:00.0\): NVML can't use it: GPU is lost" out
 check "the others are shown" has '^0 .*L40S .*gen4 x16 +45 GiB' out
@@ -112,8 +126,11 @@ wrong '^launch: --p2p=q: one of r .* is needed$' --p2p=q
 wrong '^launch: --p2p=: one of r .* is needed$' --p2p=
 wrong '^launch: --p2p=rw: one of r .* is needed$' --p2p=rw
 wrong '^launch: --format: a value is needed$' --format
-wrong '^launch: topo: "-m" is no option of it; there are --format and --p2p$' -m
+wrong '^launch: topo: "-x" is no option of it; there are --matrix, --format and --p2p$' -x
 wrong '^launch: --p2p goes with --format=text; json has all of it$' --p2p=r --format=svg
+wrong '^launch: --matrix goes with neither --p2p nor --format$' -m --p2p=r
+wrong '^launch: --matrix goes with neither --p2p nor --format$' --format=json --matrix
+run topo -m; expect 125 "a matrix without a GPU"; check "why" has '^launch: --matrix: no GPU that this process may use$' err
 run topo --p2p=r; expect 125 "P2P without a GPU"; check "why" has '^launch: --p2p: no NVIDIA GPU that this process may use$' err
 run topo --help; expect 0 "help"; check "help names the formats" has 'format=svg' out
 "$LAUNCH" topo >/dev/full 2>err; rc=$?; expect 125 "a full disk"; check "it is told" has 'No space left' err

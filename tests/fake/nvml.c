@@ -8,6 +8,7 @@
  *   FAKE_NVML_CRASH=1   nvmlInit kills the process
  *   FAKE_NVML_USE=file  compute processes, read at every call: lines "device pid bytes"
  *   FAKE_NVML_LOST=N    device N has fallen off the bus
+ *   FAKE_NVML_MIG="N MIG-uuid"  device N has that MIG instance
  *   FAKE_NVML_MACHINE=file  the devices of a described machine, with their "process" lines (nvml_machine.c) */
 #include "nvml_machine.h"
 
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MIG_FIRST 1000 /* handles of instances */
 #define BUS_FIRST 0x10 /* bus number of device 0, as in the fake CUDA runtime */
 
 /* NVML's numbers and layout. */
@@ -54,6 +56,8 @@ int nvmlDeviceGetMinorNumber(nvml_device device, unsigned *minor);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, nvml_device *device);
 int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
                                             struct nvml_process *list);
+int nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device);
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device mig, nvml_device *device);
 
 static unsigned count_devices(void)
 {
@@ -197,4 +201,23 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *n,
     if (file)
         fclose(file);
     return *n > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device)
+{
+    const char *mig = getenv("FAKE_NVML_MIG");
+    unsigned index;
+    char name[96];
+
+    if (!mig || sscanf(mig, "%u %95s", &index, name) != 2 || strcmp(name, uuid) != 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *device = (nvml_device)(uintptr_t)(MIG_FIRST + index);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device mig, nvml_device *device)
+{
+    if ((uintptr_t)mig < MIG_FIRST)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return nvmlDeviceGetHandleByIndex_v2((unsigned)((uintptr_t)mig - MIG_FIRST), device);
 }

@@ -3,6 +3,7 @@
  * links: then these say that they are not supported. FAKE_NVML_CRASH_P2P=1: the P2P call kills the process. */
 #include "nvml_machine.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -104,18 +105,24 @@ static void read_line(const char *line)
     }
 }
 
-struct fake_gpu *fake_machine(unsigned *n)
+static void read_machine(void)
 {
-    static int done;
     const char *name = getenv("FAKE_NVML_MACHINE");
-    FILE *file = name && !done ? fopen(name, "r") : NULL;
+    FILE *file = name ? fopen(name, "r") : NULL;
     char line[2048];
 
-    done = 1;
     while (file && fgets(line, sizeof(line), file))
         read_line(line);
     if (file)
         fclose(file);
+}
+
+struct fake_gpu *fake_machine(unsigned *n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* NVML may be called from several threads */
+    const char *name = getenv("FAKE_NVML_MACHINE");
+
+    pthread_once(&once, read_machine);
     *n = gpus_n;
     return name ? gpus : NULL;
 }

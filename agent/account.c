@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#include "account.h"
+
+#include <pwd.h>
+#include <stdio.h>
+
+const char *account_name(uid_t uid, char name[ACCOUNT_NAME_BYTES])
+{
+    const struct passwd *entry = getpwuid(uid);
+    if (entry)
+        snprintf(name, ACCOUNT_NAME_BYTES, "%.*s", ACCOUNT_NAME_BYTES - 1, entry->pw_name);
+    else
+        snprintf(name, ACCOUNT_NAME_BYTES, "%u", (unsigned)uid);
+    return name;
+}
