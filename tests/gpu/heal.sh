@@ -33,7 +33,8 @@ measure() { # GOAL_MS RANKS WORDS -- options; goal 0: none
     if [ "$goal" != 0 ] && awk "BEGIN {exit !($median > $goal)}"; then echo "MISSED: $median > $goal"; rc=1; fi
 }
 echo "ms after the signal:                                  told first    last     met    comm through"
-share=--share-gpus
+# Unbound, so that a standby can take any place.
+share="--share-gpus --affinity=none"
 measure 250 4 '' -- $share --standby=nccl
 measure 250 4 sync -- $share --standby=nccl
 measure 0 4 '' -- $share --standby=cuda
