@@ -17,14 +17,29 @@ static int package_of(const char *sysroot, unsigned cpu)
     return rc < 0 || package < 0 || package > NUMBER_MAX ? 0 : (int)package;
 }
 
+/* Of a text made of lines "key   <n> kB"; 0: not told. */
+static uint64_t memory_in(const char *text, const char *key)
+{
+    char value[32];
+    return sysfile_field(text, key, value, sizeof value) ? strtoull(value, NULL, 10) << 10 : 0;
+}
+
 static uint64_t read_memory(const char *sysroot, unsigned node)
 {
-    char text[4096], key[32], value[32];
+    char text[4096], key[32];
     snprintf(key, sizeof key, "Node %u MemTotal:", node);
-    if (sysfile_read(text, sizeof text, sysroot, NODES "/node%u/meminfo", node) < 0 ||
-        !sysfile_field(text, key, value, sizeof value))
+    if (sysfile_read(text, sizeof text, sysroot, NODES "/node%u/meminfo", node) < 0)
         return 0;
-    return strtoull(value, NULL, 10) << 10;
+    return memory_in(text, key);
+}
+
+/* A node's own figure leaves out what a virtual machine was given after its start: the only node has it all. */
+static uint64_t read_all_memory(const char *sysroot)
+{
+    char text[4096];
+    if (sysfile_read(text, sizeof text, sysroot, "/proc/meminfo") < 0)
+        return 0;
+    return memory_in(text, "MemTotal:");
 }
 
 static void add(struct topology *t, const char *sysroot, unsigned id, const struct bitset *cpus)
@@ -54,4 +69,7 @@ void numa_read(struct topology *t, const char *sysroot)
                 add(t, sysroot, (unsigned)id, &cpus);
     if (t->nodes_n == 0 && sysfile_list(&cpus, sysroot, CPUS "/online"))
         add(t, sysroot, 0, &cpus);
+    uint64_t all = t->nodes_n == 1 ? read_all_memory(sysroot) : 0;
+    if (all)
+        t->node[0].memory_bytes = all;
 }

@@ -55,6 +55,18 @@ TEST(a_kernel_without_numa_is_one_node)
     CHECK_INT(t->packages_n, ==, 1);
 }
 
+TEST(the_only_node_has_all_memory_whatever_its_own_figure_leaves_out)
+{
+    test_write("sys/devices/system/node/online", "0\n");
+    node(0, "0-3\n");
+    test_write("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:  7302640 kB\n");
+    read_it();
+    CHECK_INT(t->node[0].memory_bytes, ==, 7302640ull << 10);
+    test_write("proc/meminfo", "MemTotal:       528113792 kB\nMemFree:        1024 kB\n");
+    read_it();
+    CHECK_INT(t->node[0].memory_bytes, ==, 528113792ull << 10);
+}
+
 static void gpu(const char *pci, const char *numa_node)
 {
     char path[128];

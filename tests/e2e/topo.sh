@@ -71,7 +71,7 @@ check "all that is shown is well-formed" all_well_formed
 
 # What was recorded on real ones with nvidia-smi.
 cells() { sed -nE '/^(GPU|NIC)[0-9]/{s/[ \t]+/ /g;s/ $//;p}' "$@"; }
-for name in h200-vm h200x2-vm; do
+for name in h200-vm h200x2-vm h200x4-vm; do
     on "$name"
     check "$name has the cells of nvidia-smi" diff <(cells "$machines/$name.smi.txt") <(cells out)
 done
