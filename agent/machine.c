@@ -186,12 +186,17 @@ static void read_caches(struct machine *m, const char *sysroot)
 
 /* ---- All together ---- */
 
-/* What the kernel lets this process use: its mask, which is inside its cpuset. */
+/* What is described is this very machine, as hwloc has it said. */
+static bool is_this_system(void)
+{
+    const char *said = getenv("HWLOC_THISSYSTEM");
+    return said && strcmp(said, "1") == 0;
+}
+
+/* What the kernel lets this process use: its mask, which is inside its cpuset. What is not told stays as it is. */
 static void read_own_limits(struct bitset *cpus, struct bitset *memory, const char *sysroot)
 {
     char text[16384], value[LIST_BYTES];
-    memset(cpus, 0xff, sizeof *cpus);
-    memset(memory, 0xff, sizeof *memory);
     struct bitset told;
     if (sysfile_read(text, sizeof text, sysroot, "/proc/self/status") < 0)
         return;
@@ -228,9 +233,12 @@ int machine_read(struct machine **ret, const char *sysroot, unsigned details, st
         m->cpu[i] = (struct machine_cpu){.package = -1, .core = i, .cache = i};
     }
     struct bitset memory;
-    read_own_limits(&m->allowed, &memory, sysroot);
-    int rc = 0;
     const char *variable = machine_described();
+    memset(&m->allowed, 0xff, sizeof m->allowed);
+    memset(&memory, 0xff, sizeof memory);
+    if (!variable || is_this_system())
+        read_own_limits(&m->allowed, &memory, sysroot);
+    int rc = 0;
     if (variable)
         rc = machine_read_hwloc(m, variable, err);
     else

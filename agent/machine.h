@@ -35,8 +35,8 @@ struct machine {
 enum machine_detail { MACHINE_PACKAGES = 1, MACHINE_CORES = 2, MACHINE_CACHES = 4 };
 
 /* details: of enum machine_detail, or-ed. *ret: heap, free() it. What can't be read of /sys does not divide: a
- * machine without NUMA files is one node, 0. The mask is that of /proc/self/status below sysroot; without that file
- * every CPU is allowed. Errors: -ENOMEM; -EINVAL a description for hwloc that it does not take; -ENOSYS a
+ * machine without NUMA files is one node, 0. The mask is that of /proc/self/status below sysroot; without that file, and
+ * on a described machine (unless HWLOC_THISSYSTEM=1), every CPU is allowed. Errors: -ENOMEM; -EINVAL a description for hwloc that it does not take; -ENOSYS a
  * description, and there is no hwloc. */
 MUST_CHECK int machine_read(struct machine **ret, const char *sysroot, unsigned details,
                             struct err *err);

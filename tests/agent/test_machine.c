@@ -220,7 +220,7 @@ TEST(hwloc_fills_the_same_struct_from_a_synthetic_machine)
     free(m);
 }
 
-TEST(hwloc_reads_a_machine_from_xml_inside_the_mask_of_this_process)
+TEST(hwloc_reads_a_machine_from_xml_inside_our_mask_if_it_is_this_one)
 {
     need_hwloc();
     char path[512];
@@ -248,6 +248,10 @@ TEST(hwloc_reads_a_machine_from_xml_inside_the_mask_of_this_process)
     test_write("proc/self/status", "Cpus_allowed_list:\t2-63\n");
     setenv("HWLOC_XMLFILE", path, 1);
     struct machine *m = read_root(test_dir(), ALL);
+    CHECK_STR(text_of(&m->allowed), "0-3"); /* of another machine: our mask says nothing */
+    free(m);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    m = read_root(test_dir(), ALL);
     CHECK_STR(text_of(&m->cpus), "0-3");
     CHECK_STR(text_of(&m->allowed), "2-3");
     CHECK_STR(text_of(&m->nodes), "0,2");
