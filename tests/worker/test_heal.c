@@ -106,12 +106,12 @@ TEST(a_smaller_world_counts_its_ranks_anew)
         group_spawn(&g, i, survive, NULL);
     let_go(&g, -1, false);
     CHECK_INT(group_reap(&g, 1), ==, 128 + SIGKILL);
-    board_slot(&g.board, 1)->rank = BOARD_NO_RANK;
-    board_slot(&g.board, 2)->rank = 1;
-    g.board.head->members = 2;
     group_next_generation(&g);
     group_await(&g, 0, STAGE_JOINED);
     group_await(&g, 2, STAGE_JOINED);
+    board_slot(&g.board, 1)->rank = BOARD_NO_RANK;
+    board_slot(&g.board, 2)->rank = 1;
+    g.board.head->members = 2;
     int root = newest(&g);
     g.board.head->root = root ? 2 : 1;
     g.board.head->root_state = board_slot(&g.board, (uint32_t)root)->state;
@@ -128,8 +128,9 @@ static void be_refused_again(struct launch *l, void *user)
     int r = launch_meet(l);
     while (r == LAUNCH_OK)
         r = launch_barrier(l);
-    CHECK_INT(r, ==, LAUNCH_AGAIN);
-    CHECK_INT(launch_meet(l), ==, LAUNCH_FAILED);
+    if (r == LAUNCH_AGAIN) /* else the next generation was there before we first met */
+        r = launch_meet(l);
+    CHECK_INT(r, ==, LAUNCH_FAILED);
     CHECK_HAS(launch_error(l), user);
 }
 
@@ -152,12 +153,12 @@ TEST(a_table_of_ranks_that_makes_no_sense_is_refused)
         group_start(&g);
         for (uint32_t rank = 0; rank < 2; rank++)
             group_await(&g, rank, STAGE_RUNNING);
+        group_next_generation(&g);
+        for (uint32_t rank = 0; rank < 2; rank++)
+            group_await(&g, rank, STAGE_JOINED); /* nobody looks at the old table any more */
         for (uint32_t rank = 0; rank < 2; rank++)
             board_slot(&g.board, rank)->rank = rows[i].rank[rank];
         g.board.head->members = rows[i].members;
-        group_next_generation(&g);
-        for (uint32_t rank = 0; rank < 2; rank++)
-            group_await(&g, rank, STAGE_JOINED);
         atomic_store(&g.board.head->running, 2);
         board_wake(&g.board.head->running);
         for (uint32_t rank = 0; rank < 2; rank++)
