@@ -69,11 +69,14 @@ int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t d
     for (;;) {
         if (atomic_load(&n->line->cut))
             return nccl_verdict(n->l, LAUNCH_AGAIN); /* whatever the call says */
-        if (e != ncclInProgress)
-            return e == ncclSuccess ? LAUNCH_OK : nccl_fail(n, call, e);
-        int r = nccl_verdict(n->l, launch_check(n->l));
+        if (e == ncclSuccess)
+            return LAUNCH_OK;
+        /* An error may only say that peers have left a generation that is over. */
+        int r = launch_check(n->l);
+        if (e != ncclInProgress && r != LAUNCH_AGAIN)
+            return nccl_fail(n, call, e);
         if (r != LAUNCH_OK)
-            return r;
+            return nccl_verdict(n->l, r);
         if (clock_now_ns() >= deadline_ns)
             return LAUNCH_TIMEOUT;
         nccl_nap(sleep_ns);

@@ -24,9 +24,8 @@ for version in 22809 22603; do # with ncclCommRevoke() and without
         HEAL_AT=inside heals "$job" 60 0=kill@30/1; finished 2 "$version, $wait: rank 0 is killed in a collective"
     done
     unset HEAL_WAIT
-    # A rank whose set-up fails because of a death, before it is told of that, is replaced as well.
-    heals "$job" 60 1=kill@1/1; finished '[23]' "$version: killed before the first collective, which connects"
-    heals "$job" 60 1=kill@30/1 2=kill@30/2; finished '[345]' "$version: killed before the next communicator is there"
+    heals "$job" 60 1=kill@1/1; finished 2 "$version: killed before the first collective, which connects"
+    heals "$job" 60 1=kill@30/1 2=kill@30/2; finished 3 "$version: killed before the next communicator is there"
     heals "$job" 60 1=kill@30/1 2=kill@again/1 3=kill@again/1; finished '[234]' "$version: two die while one is replaced"
     heals "$job" 60 1=kill@20/1 2=kill@40/2 3=kill@50/3 0=kill@55/4; finished 5 "$version: one after the other"
     FAKE_NCCL_ABORT_MS=300 heals "$job" 60 1=kill@20/1 2=kill@40/2 0=kill@50/3; finished 4 "$version: an abort that takes long"

@@ -7,6 +7,7 @@
 
 #include "../../proto/env.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,6 +257,24 @@ static int wrong_call(struct launch *l)
     return launch_nccl_call(l, ncclBroadcast(&data, &data, 1, ncclInt64, 99, comm, stream));
 }
 
+/* What NCCL says of a peer that has left for the next generation. */
+static ncclResult_t fail_in_next_generation(struct launch *l)
+{
+    atomic_store(&launch_device_slot(l)->step, 1);
+    ring_bell(l);
+    while (launch_check(l) == LAUNCH_OK)
+        sched_yield();
+    return ncclRemoteError;
+}
+
+static int fails_late(struct launch *l)
+{
+    ncclComm_t comm;
+
+    CHECK(meet(l, &comm, NULL) == LAUNCH_OK);
+    return launch_nccl_call(l, fail_in_next_generation(l));
+}
+
 static int abort_if_called(void)
 {
     abort();
@@ -309,6 +328,7 @@ static const struct {
     {"others-die", others_die},
     {"wait-only", wait_only},
     {"wrong-call", wrong_call},
+    {"fails-late", fails_late},
     {"sleeps", sleeps},
     {"enters-twice", enters_twice},
     {"every-operation", every_operation},

@@ -465,6 +465,15 @@ static void rank_1_alone(struct crew *c, uint32_t id_generation, uint32_t id_nra
     open_gate(c, 1u << 1);
 }
 
+TEST(nccl_an_error_in_a_generation_that_is_over_is_none)
+{
+    struct crew c;
+    crew_run(&c, 1, 1, 0, "fails-late");
+    await_entered(&c);
+    next_generation(&c);
+    CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
+}
+
 TEST(nccl_an_id_for_another_number_of_ranks_is_refused)
 {
     struct crew c;
