@@ -335,7 +335,7 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
 {
     struct err err = {0};
     struct taking *t = calloc(1, sizeof *t);
-    lease->n = 0;
+    *lease = LEASE_NONE;
     if (!t) {
         log_error("no memory");
         return EXIT_CODE_OURS;
@@ -349,9 +349,7 @@ int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *pl
         tell_table(t);
     if (code == EXIT_CODE_OK) {
         keep_granted(lease, t, plan);
-        int watch = lease_wait_detach(&t->wait);
-        if (watch >= 0)
-            lease->fd[lease->n++] = watch;
+        lease->watch = lease_wait_detach(&t->wait);
     }
     log_debug("lease: %s after %.3f ms", code ? "none" : t->me.units,
               (double)(clock_now_ns() - began) / NS_PER_MS);
@@ -389,7 +387,7 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
     bool warned = false;
     uint64_t began = clock_now_ns();
     unsigned n = plan->world_size < set->n ? plan->world_size : set->n;
-    lease->n = 0;
+    *lease = LEASE_NONE;
     int rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, set, &err);
     for (unsigned i = 0; rc == 0 && i < n; i++) {
         if (u.of_set[i] < 0)
@@ -418,6 +416,7 @@ void lease_close(struct lease *lease)
 {
     for (unsigned i = 0; i < lease->n; i++)
         close_fd(&lease->fd[i]);
+    close_fd(&lease->watch); /* last, for it takes long */
     lease->n = 0;
 }
 

@@ -9,9 +9,12 @@
 
 struct lease {
     unsigned n;
-    /* Owned; of a MIG instance, its GPU's, too; last, what lease_wait_detach() gave. */
-    int fd[2 * GPU_MAX + 1];
+    int fd[2 * GPU_MAX]; /* owned: of a MIG instance, its GPU's, too */
+    int watch;           /* owned: what lease_wait_detach() gave; -1: nothing */
 };
+
+/* Nothing is held. */
+#define LEASE_NONE ((struct lease){.watch = -1})
 
 /* Takes plan->gpus_wanted of plan->gpu_set, and narrows the set to them. Waits for them with spec->wait_ms; a signal that
  * would end the job ends the wait. What there is to say is logged. Returns an exit code for the launcher: EXIT_CODE_OK;
@@ -28,7 +31,7 @@ void lease_share(struct lease *lease, const struct job_spec *spec, const struct 
 /* Another process has taken over (--detach): writes down which. */
 void lease_sign_again(const struct lease *lease, const struct job_spec *spec);
 
-/* Takes a zeroed one too. */
+/* Takes LEASE_NONE too. */
 void lease_close(struct lease *lease);
 
 #endif

@@ -197,7 +197,8 @@ static int run(struct job_spec *spec, int gate)
         return EXIT_CODE_OURS;
     }
     const char *sysroot = getenv(ENV_SYSROOT);
-    struct parts parts = {.sysroot = sysroot ? sysroot : "", .placement = {.lock = -1}};
+    struct parts parts = {
+        .sysroot = sysroot ? sysroot : "", .lease = LEASE_NONE, .placement = {.lock = -1}};
     cgroup_none(&parts.cgroup);
     spawn_inherited_read(&parts.inherited);
     parts.ignored_signals = signals_ignored();
