@@ -309,8 +309,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
     job->attempt.port_fd = job->attempt.ras_fd = job->attempt.null_fd = -1;
     job->state_since_ns = job->since_ns = clock_now_ns();
+    job->oom.fd = -1; /* opened with every attempt */
     cgroup_create(config->cgroup);
-    oom_open(&job->oom, config->sysroot, config->cgroup);
     int rc = uv_loop_init(&job->loop);
     if (rc < 0)
         return err_set_errno(err, rc, "event loop");
