@@ -84,10 +84,5 @@ int output_parse_text(const struct field *field, const char *text, void *into, s
     (void)field;
     if (!*text)
         return parse_refuse(err, text, "a text that is not empty");
-    char *copy = strdup(text);
-    if (!copy)
-        return err_set(err, -ENOMEM, "out of memory");
-    free(*(char **)into);
-    *(char **)into = copy;
-    return 0;
+    return parse_put_text(text, into, err);
 }

@@ -248,7 +248,7 @@ int parse_nproc(const struct field *field, const char *text, void *into, struct 
     return 0;
 }
 
-static int set_text(const char *text, void *into, struct err *err)
+int parse_put_text(const char *text, void *into, struct err *err)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -309,7 +309,7 @@ int parse_run_id(const struct field *field, const char *text, void *into, struct
     if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
         return parse_refuse(err, text, "1 to %d of A-Z a-z 0-9 . _ -, a letter or digit first",
                             TEXT_MAX_BYTES);
-    return set_text(text, into, err);
+    return parse_put_text(text, into, err);
 }
 
 int parse_host(const struct field *field, const char *text, void *into, struct err *err)
@@ -320,7 +320,7 @@ int parse_host(const struct field *field, const char *text, void *into, struct e
         n++;
     if (n == 0 || text[n] || n > HOST_MAX_BYTES)
         return parse_refuse(err, text, "a host name or an IP address");
-    return set_text(text, into, err);
+    return parse_put_text(text, into, err);
 }
 
 int parse_role(const struct field *field, const char *text, void *into, struct err *err)
@@ -331,5 +331,5 @@ int parse_role(const struct field *field, const char *text, void *into, struct e
         n++;
     if (n == 0 || text[n] || n > TEXT_MAX_BYTES)
         return parse_refuse(err, text, "1 to %d printable ASCII characters", TEXT_MAX_BYTES);
-    return set_text(text, into, err);
+    return parse_put_text(text, into, err);
 }

@@ -11,6 +11,9 @@
 /* "must be <what>, not '<text>'"; returns -EINVAL. */
 int parse_refuse(struct err *err, const char *text, const char *what, ...) PRINTF_LIKE(3, 4);
 
+/* into: char *, owned: a copy of the text takes the place of what is there. 0, -ENOMEM. */
+int parse_put_text(const char *text, void *into, struct err *err);
+
 /* into: uint32_t, uint16_t; within the field's range. */
 int parse_u32(const struct field *field, const char *text, void *into, struct err *err);
 int parse_u16(const struct field *field, const char *text, void *into, struct err *err);
