@@ -1,49 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line and the environment; torchrun's whole list is in test_opts_torchrun.c. */
-#include "../../agent/opts.h"
-
 #include "../../config/fields.h"
 #include "../../proto/env.h"
-#include "../harness.h"
+#include "opts_rig.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-#define MAX_WORDS 24
-
-/* One run of the parser. The environment is whatever the test has set; the words end with NULL. */
-struct run {
-    char *argv[MAX_WORDS];
-    int argc;
-    struct job_spec spec;
-    struct err err;
-    enum opts_action action;
-    int r;
-};
-
-/* Parses words[0..] as "launch words..."; the caller finishes run->spec. */
-static void parse(struct run *run, const char *const *words)
-{
-    *run = (struct run){.argv = {(char *)"launch"}, .argc = 1, .action = (enum opts_action)77};
-    for (; words[run->argc - 1]; run->argc++)
-        run->argv[run->argc] = (char *)words[run->argc - 1];
-    CHECK_INT(spec_init(&run->spec), ==, 0);
-    run->r = opts_parse(&run->spec, run->argc, run->argv, &run->action, &run->err);
-}
-
-#define PARSE(run, ...) parse(run, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
-
-static void clear_environment(void)
-{
-    CHECK_INT(clearenv(), ==, 0);
-}
-
-#define CHECK_RUNS(run)                                                                            \
-    do {                                                                                           \
-        if ((run)->r < 0)                                                                          \
-            test_fail(__FILE__, __LINE__, "refused: %s", (run)->err.text);                         \
-        CHECK_INT((run)->action, ==, OPTS_RUN);                                                    \
-    } while (0)
 
 /* The words are refused with exactly that line. */
 #define CHECK_REFUSED(line, ...)                                                                   \
@@ -52,7 +13,7 @@ static void clear_environment(void)
         PARSE(&refused_, __VA_ARGS__);                                                             \
         CHECK_INT(refused_.r, ==, -EINVAL);                                                        \
         CHECK_STR(refused_.err.text, line);                                                        \
-        CHECK_INT(refused_.action, ==, 77);                                                        \
+        CHECK_INT(refused_.action, ==, NO_ACTION);                                                 \
         spec_finish(&refused_.spec);                                                               \
     } while (0)
 

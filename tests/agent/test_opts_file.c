@@ -1,46 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A job file under the command line and the environment: who goes before whom, and whose program is run. */
-#include "../../agent/opts.h"
-
 #include "../../config/fields.h"
 #include "../config/same.h"
-#include "../harness.h"
+#include "opts_rig.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-struct run {
-    char *argv[16];
-    int argc;
-    struct job_spec spec;
-    struct err err;
-    enum opts_action action;
-    int r;
-};
-
-/* Parses "launch words..."; the caller finishes run->spec. */
-static void parse(struct run *run, const char *const *words)
-{
-    *run = (struct run){.argv = {(char *)"launch"}, .argc = 1};
-    for (; words[run->argc - 1]; run->argc++)
-        run->argv[run->argc] = (char *)words[run->argc - 1];
-    CHECK_INT(spec_init(&run->spec), ==, 0);
-    run->r = opts_parse(&run->spec, run->argc, run->argv, &run->action, &run->err);
-}
-
-#define PARSE(run, ...) parse(run, (const char *const[]){__VA_ARGS__, NULL})
-
-#define CHECK_RUNS(run)                                                                            \
-    do {                                                                                           \
-        if ((run)->r < 0)                                                                          \
-            test_fail(__FILE__, __LINE__, "refused: %s", (run)->err.text);                         \
-        CHECK_INT((run)->action, ==, OPTS_RUN);                                                    \
-    } while (0)
-
-static void clear_environment(void)
-{
-    CHECK_INT(clearenv(), ==, 0);
-}
 
 static const char *job_file(const char *text)
 {
