@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host_board.h"
 
+#include "../proto/ranklist.h"
 #include "watch.h"
 
 #include <fcntl.h>
@@ -197,20 +198,15 @@ void host_board_stop(struct host_board *hb, uint32_t why)
     board_bump_epoch(&hb->board);
 }
 
-/* "3, 5 and 12 more". Returns how many. */
+/* Returns how many. */
 static uint32_t list_missing(const struct host_board *hb, char *text, size_t size)
 {
-    uint32_t missing = 0;
-    size_t used = 0;
-    for (uint32_t i = 0; i < hb->world_size; i++) {
-        if (host_board_stage(hb, i) != STAGE_NONE)
-            continue;
-        if (missing++ < MISSING_SHOWN && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", missing > 1 ? ", " : "", i);
-    }
-    if (missing > MISSING_SHOWN && used < size)
-        snprintf(text + used, size - used, " and %u more", missing - MISSING_SHOWN);
-    return missing;
+    struct ranklist list;
+    ranklist_begin(&list, text, size, MISSING_SHOWN);
+    for (uint32_t i = 0; i < hb->world_size; i++)
+        if (host_board_stage(hb, i) == STAGE_NONE)
+            ranklist_add(&list, i);
+    return ranklist_end(&list);
 }
 
 void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,

@@ -6,6 +6,7 @@
 
 #include "../proto/clock.h"
 #include "../proto/env.h"
+#include "../proto/ranklist.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -292,21 +293,17 @@ static int take_slot(struct launch *l)
 
 unsigned worker_missing(const struct launch *l, char *text, size_t size)
 {
-    unsigned n = 0;
-    size_t used = 0;
-    text[0] = '\0';
+    struct ranklist list;
+    ranklist_begin(&list, text, size, MISSING_SHOWN);
     for (uint32_t i = 0; i < l->places; i++) {
         const struct board_slot *slot = board_slot(&l->board, i);
         if (atomic_load_explicit(&slot->rank, memory_order_relaxed) == BOARD_NO_RANK ||
             (atomic_load_explicit(&slot->generation, memory_order_acquire) == l->generation &&
              atomic_load_explicit(&slot->stage, memory_order_acquire) != STAGE_NONE))
             continue;
-        if (n++ < MISSING_SHOWN && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%u", n > 1 ? ", " : "", i);
+        ranklist_add(&list, i);
     }
-    if (n > MISSING_SHOWN && used < size)
-        snprintf(text + used, size - used, " and %u more", n - MISSING_SHOWN);
-    return n;
+    return ranklist_end(&list);
 }
 
 static int fail_rendezvous(struct launch *l, uint32_t timeout_ms)
