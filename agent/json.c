@@ -348,3 +348,38 @@ void json_put_member(FILE *out, const char *name, const char *text)
     fprintf(out, ", \"%s\": ", name);
     json_put_string(out, text, strlen(text));
 }
+
+void json_name(struct json_members *m, const char *name)
+{
+    fprintf(m->out, "%s\"%s\": ", m->before, name);
+    m->before = m->between;
+}
+
+void json_bytes(struct json_members *m, const char *name, const char *text, size_t n)
+{
+    json_name(m, name);
+    if (text && n)
+        json_put_string(m->out, text, n);
+    else
+        fputs("null", m->out);
+}
+
+void json_text(struct json_members *m, const char *name, const char *text)
+{
+    json_bytes(m, name, text, text ? strlen(text) : 0);
+}
+
+void json_number(struct json_members *m, const char *name, bool known, long long number)
+{
+    json_name(m, name);
+    if (known)
+        fprintf(m->out, "%lld", number);
+    else
+        fputs("null", m->out);
+}
+
+void json_bool(struct json_members *m, const char *name, int value)
+{
+    json_name(m, name);
+    fputs(value < 0 ? "null" : value ? "true" : "false", m->out);
+}

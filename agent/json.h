@@ -47,4 +47,22 @@ void json_put_string(FILE *out, const char *text, size_t n);
 /* Writes a member of an object that is not its first: `, "name": "text"`. */
 void json_put_member(FILE *out, const char *name, const char *text);
 
+/* Writes the members of one object, each with what separates it from the last one. Members are always there: what is
+ * none, or not known, is null. */
+struct json_members {
+    FILE *out;
+    const char *before;  /* the next one; then, */
+    const char *between; /* from then on, this */
+};
+
+/* `"name": ` only: the value is the caller's. */
+void json_name(struct json_members *m, const char *name);
+/* n bytes; null: NULL or none. */
+void json_bytes(struct json_members *m, const char *name, const char *text, size_t n);
+/* null: NULL or "". */
+void json_text(struct json_members *m, const char *name, const char *text);
+void json_number(struct json_members *m, const char *name, bool known, long long number);
+/* null: negative. */
+void json_bool(struct json_members *m, const char *name, int value);
+
 #endif

@@ -124,32 +124,23 @@ static char *make_table(const struct placement *p, const struct row *rows, size_
     return NULL;
 }
 
-static void put_string(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, ", \"%s\": ", name);
-    if (text && *text)
-        json_put_string(out, text, strlen(text));
-    else
-        fputs("null", out);
-}
-
-/* Members are always there; null: none, or not known. */
 static void put_rank(FILE *out, const struct placement *p, uint32_t rank, const struct plan *plan,
                      const char *nic)
 {
     const struct place *place = &p->places[rank];
     const struct gpu *gpu = gpu_of(place, plan);
     char cpus[8 * BITSET_MAX], memory[8 * CELL_BYTES], threads[CELL_BYTES];
-    fprintf(out, "%s\n    {\"rank\": %u, \"gpu\": ", rank ? "," : "", rank);
-    fprintf(out, gpu ? "%d" : "null", place->gpu);
-    put_string(out, "bus_id", gpu ? gpu->pci : NULL);
-    put_string(out, "uuid", gpu ? gpu->uuid : NULL);
-    put_string(out, "cpus", bitset_text(cpus_of(p, place), cpus, sizeof cpus));
-    fprintf(out, ", \"bound\": %s, \"node\": %d", bitset_empty(&place->cpus) ? "false" : "true",
-            place->node);
-    put_string(out, "memory", bitset_text(&place->memory, memory, sizeof memory));
-    put_string(out, "nic", strcmp(nic, "-") == 0 ? NULL : nic);
-    put_string(out, "omp_num_threads", threads_of(place, threads));
+    struct json_members m = {.out = out, .before = rank ? ",\n    {" : "\n    {", .between = ", "};
+    json_number(&m, "rank", true, rank);
+    json_number(&m, "gpu", gpu != NULL, place->gpu);
+    json_text(&m, "bus_id", gpu ? gpu->pci : NULL);
+    json_text(&m, "uuid", gpu ? gpu->uuid : NULL);
+    json_text(&m, "cpus", bitset_text(cpus_of(p, place), cpus, sizeof cpus));
+    json_bool(&m, "bound", !bitset_empty(&place->cpus));
+    json_number(&m, "node", true, place->node);
+    json_text(&m, "memory", bitset_text(&place->memory, memory, sizeof memory));
+    json_text(&m, "nic", strcmp(nic, "-") == 0 ? NULL : nic);
+    json_text(&m, "omp_num_threads", threads_of(place, threads));
     fputc('}', out);
 }
 

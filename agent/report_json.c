@@ -5,37 +5,10 @@
 
 #include <string.h>
 
-static void put_name(FILE *out, const char *name)
+static void put_others(struct json_members *m, const struct report *r)
 {
-    fprintf(out, ",\n  \"%s\": ", name);
-}
-
-static void put_text(FILE *out, const char *name, const char *text, size_t n)
-{
-    put_name(out, name);
-    if (text && n)
-        json_put_string(out, text, n);
-    else
-        fputs("null", out);
-}
-
-static void put_string(FILE *out, const char *name, const char *text)
-{
-    put_text(out, name, text, text ? strlen(text) : 0);
-}
-
-static void put_number(FILE *out, const char *name, bool known, long long number)
-{
-    put_name(out, name);
-    if (known)
-        fprintf(out, "%lld", number);
-    else
-        fputs("null", out);
-}
-
-static void put_others(FILE *out, const struct report *r)
-{
-    put_name(out, "consequences");
+    FILE *out = m->out;
+    json_name(m, "consequences");
     fputc('[', out);
     for (uint32_t i = 0; i < r->others_n && i < REPORT_OTHERS; i++) {
         fprintf(out, "%s{\"rank\": %u, \"later_s\": %.6f, \"what\": ", i ? ", " : "",
@@ -44,7 +17,7 @@ static void put_others(FILE *out, const struct report *r)
         fputc('}', out);
     }
     fputc(']', out);
-    put_number(out, "consequences_total", true, r->others_n);
+    json_number(m, "consequences_total", true, r->others_n);
 }
 
 char *report_json(const struct report *r, size_t *ret_n)
@@ -55,36 +28,36 @@ char *report_json(const struct report *r, size_t *ret_n)
         return NULL;
     const struct failure *f = r->failure;
     const struct errorfile *said = r->said;
-    fprintf(out, "{\n  \"version\": 1");
-    put_string(out, "program", r->program);
-    put_string(out, "run_id", r->run_id);
-    put_number(out, "world_size", true, r->world_size);
-    put_number(out, "attempt", true, r->attempt);
-    put_number(out, "rank", f->has_rank, f->rank);
-    put_number(out, "pid", f->has_rank, f->pid);
-    put_string(out, "reason", reason_name(f->reason));
-    put_string(out, "what", f->what);
-    put_number(out, "worker_exit_code", true, f->exit_code);
-    put_number(out, "signal", f->signal != 0, f->signal);
-    put_name(out, "core_dumped");
-    fputs(f->core ? "true" : "false", out);
-    put_number(out, "time", f->at != 0, (long long)f->at);
-    put_name(out, "after_s");
+    struct json_members m = {.out = out, .before = "{\n  ", .between = ",\n  "};
+    json_number(&m, "version", true, 1);
+    json_text(&m, "program", r->program);
+    json_text(&m, "run_id", r->run_id);
+    json_number(&m, "world_size", true, r->world_size);
+    json_number(&m, "attempt", true, r->attempt);
+    json_number(&m, "rank", f->has_rank, f->rank);
+    json_number(&m, "pid", f->has_rank, f->pid);
+    json_text(&m, "reason", reason_name(f->reason));
+    json_text(&m, "what", f->what);
+    json_number(&m, "worker_exit_code", true, f->exit_code);
+    json_number(&m, "signal", f->signal != 0, f->signal);
+    json_bool(&m, "core_dumped", f->core);
+    json_number(&m, "time", f->at != 0, (long long)f->at);
+    json_name(&m, "after_s");
     if (f->has_rank)
         fprintf(out, "%.6f", f->after_s);
     else
         fputs("null", out);
-    put_string(out, "error", f->error[0] ? f->error : said ? said->message : NULL);
-    put_string(out, "traceback", said ? said->traceback : NULL);
-    put_text(out, "stderr_tail", r->tail, r->tail_n);
-    put_string(out, "evidence", f->evidence);
-    put_number(out, "stopped", true, r->stopped);
-    put_others(out, r);
-    put_string(out, "core", r->core);
-    put_string(out, "logs", r->logs);
-    put_string(out, "hint", r->hint);
-    put_string(out, "next", r->next);
-    put_number(out, "exit_code", r->exit_code >= 0, r->exit_code);
+    json_text(&m, "error", f->error[0] ? f->error : said ? said->message : NULL);
+    json_text(&m, "traceback", said ? said->traceback : NULL);
+    json_bytes(&m, "stderr_tail", r->tail, r->tail_n);
+    json_text(&m, "evidence", f->evidence);
+    json_number(&m, "stopped", true, r->stopped);
+    put_others(&m, r);
+    json_text(&m, "core", r->core);
+    json_text(&m, "logs", r->logs);
+    json_text(&m, "hint", r->hint);
+    json_text(&m, "next", r->next);
+    json_number(&m, "exit_code", r->exit_code >= 0, r->exit_code);
     fputs("\n}\n", out);
     if (fclose(out) != 0) {
         free(text);

@@ -5,62 +5,61 @@
 
 #include <string.h>
 
-static void put_string(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, "\"%s\": ", name);
-    if (text && *text)
-        json_put_string(out, text, strlen(text));
-    else
-        fputs("null", out);
-}
+#define NEXT_LINE ",\n     "
 
 /* null for what is negative: not known. */
-static void put_number(FILE *out, const char *name, long long number)
+static void put_number(struct json_members *m, const char *name, long long number)
 {
-    if (number < 0)
-        fprintf(out, "\"%s\": null", name);
-    else
-        fprintf(out, "\"%s\": %lld", name, number);
+    json_number(m, name, number >= 0, number);
 }
 
-static void put_bool(FILE *out, const char *name, int value)
+/* What is 0 when it is not known. */
+static void put_size(struct json_members *m, const char *name, uint64_t size)
 {
-    fprintf(out, "\"%s\": %s", name, value < 0 ? "null" : value ? "true" : "false");
+    json_number(m, name, size != 0, (long long)size);
 }
 
-static void put_link(FILE *out, const char *name, struct pci_link link)
+/* The members of an object that is a member itself. */
+static struct json_members open_object(struct json_members *m, const char *name)
 {
-    fprintf(out, "\"%s\": {", name);
-    put_number(out, "gen", link.gen ? (int)link.gen : -1);
-    fputs(", ", out);
-    put_number(out, "width", link.width ? (int)link.width : -1);
-    fputc('}', out);
+    json_name(m, name);
+    return (struct json_members){.out = m->out, .before = "{", .between = ", "};
 }
 
-static void next(FILE *out)
+/* Of an object in a list, at the start of a line. */
+static struct json_members item(FILE *out, unsigned i)
 {
-    fputs(",\n     ", out);
+    return (struct json_members){.out = out, .before = i ? ",\n    {" : "    {", .between = ", "};
 }
 
-static void put_users(FILE *out, const struct nvml_gpu *gpu)
+static void put_link(struct json_members *m, const char *name, struct pci_link link)
 {
+    struct json_members inner = open_object(m, name);
+    put_size(&inner, "gen", link.gen);
+    put_size(&inner, "width", link.width);
+    fputc('}', m->out);
+}
+
+static void put_users(struct json_members *m, const struct nvml_gpu *gpu)
+{
+    json_name(m, "users");
     if (!gpu) {
-        fputs("\"users\": null", out);
+        fputs("null", m->out);
         return;
     }
-    fputs("\"users\": [", out);
+    fputc('[', m->out);
     for (unsigned i = 0; i < gpu->users_n && i < NVML_USERS_MAX; i++) {
-        fprintf(out, "%s{\"pid\": %d, ", i ? ", " : "", (int)gpu->user[i].pid);
-        put_string(out, "name", gpu->user[i].name);
-        fputs(", ", out);
-        put_number(out, "bytes", (long long)gpu->user[i].bytes);
-        fputc('}', out);
+        struct json_members user = {.out = m->out, .before = i ? ", {" : "{", .between = ", "};
+        json_number(&user, "pid", true, gpu->user[i].pid);
+        json_text(&user, "name", gpu->user[i].name);
+        put_number(&user, "bytes", (long long)gpu->user[i].bytes);
+        fputc('}', m->out);
     }
-    fputc(']', out);
+    fputc(']', m->out);
 }
 
 /* What only NVML knows. */
-static void put_told(FILE *out, const struct nvml_gpu *gpu)
+static void put_told(struct json_members *m, const struct nvml_gpu *gpu)
 {
     static const struct nvml_gpu unknown = {.numa_id = -1,
                                             .mig = -1,
@@ -71,106 +70,98 @@ static void put_told(FILE *out, const struct nvml_gpu *gpu)
                                             .link_version = -1,
                                             .link_mbps = -1};
     const struct nvml_gpu *told = gpu ? gpu : &unknown;
-    put_number(out, "gpu_numa_id", told->numa_id);
-    next(out);
-    put_number(out, "memory_bytes", told->memory_bytes ? (long long)told->memory_bytes : -1);
-    fputs(", ", out);
+    char capability[32] = "";
     if (told->cc_major >= 0)
-        fprintf(out, "\"compute_capability\": \"%d.%d\"", told->cc_major, told->cc_minor);
-    else
-        fputs("\"compute_capability\": null", out);
-    next(out);
-    put_bool(out, "mig", told->mig);
-    fputs(", ", out);
-    put_bool(out, "ecc", told->ecc);
-    fputs(", ", out);
-    put_bool(out, "persistence", told->persistence);
-    fputs(", ", out);
-    put_string(out, "compute_mode", gpu ? topo_compute_mode(told->compute_mode) : NULL);
-    fputs(", ", out);
-    put_string(out, "fabric", gpu ? topo_fabric(told) : NULL);
-    next(out);
-    fputs("\"nvlink\": {", out);
-    put_number(out, "up", told->links);
-    fputs(", ", out);
-    put_number(out, "version", told->links > 0 ? told->link_version : -1);
-    fputs(", ", out);
-    put_number(out, "mbytes_per_s", told->links > 0 ? told->link_mbps : -1);
-    fputs(", ", out);
-    put_bool(out, "switched", told->links > 0 ? told->switched : -1);
-    fputc('}', out);
+        snprintf(capability, sizeof capability, "%d.%d", told->cc_major, told->cc_minor);
+    put_number(m, "gpu_numa_id", told->numa_id);
+    m->before = NEXT_LINE;
+    put_size(m, "memory_bytes", told->memory_bytes);
+    json_text(m, "compute_capability", capability);
+    m->before = NEXT_LINE;
+    json_bool(m, "mig", told->mig);
+    json_bool(m, "ecc", told->ecc);
+    json_bool(m, "persistence", told->persistence);
+    json_text(m, "compute_mode", gpu ? topo_compute_mode(told->compute_mode) : NULL);
+    json_text(m, "fabric", gpu ? topo_fabric(told) : NULL);
+    m->before = NEXT_LINE;
+    struct json_members links = open_object(m, "nvlink");
+    put_number(&links, "up", told->links);
+    put_number(&links, "version", told->links > 0 ? told->link_version : -1);
+    put_number(&links, "mbytes_per_s", told->links > 0 ? told->link_mbps : -1);
+    json_bool(&links, "switched", told->links > 0 ? told->switched : -1);
+    fputc('}', m->out);
 }
 
 static void put_gpu(FILE *out, const struct topology *t, unsigned i)
 {
     const struct topology_gpu *gpu = &t->gpu[i];
     int nic = topology_nearest_nic(t, i);
-    fprintf(out, "    {\"index\": %u, ", i);
-    put_string(out, "pci", t->list.gpu[i].pci);
-    fputs(", ", out);
-    put_string(out, "uuid", t->list.gpu[i].uuid);
-    fputs(", ", out);
-    put_number(out, "minor", t->list.gpu[i].minor);
-    next(out);
-    put_string(out, "name", gpu->name);
-    next(out);
-    put_string(out, "path", gpu->pci.path);
-    next(out);
-    put_link(out, "pcie", gpu->now);
-    fputs(", ", out);
-    put_link(out, "pcie_max", gpu->most);
-    next(out);
-    put_string(out, "cpu_affinity", gpu->cpus);
-    fputs(", ", out);
-    put_string(out, "numa_affinity", gpu->nodes);
-    fputs(", ", out);
-    put_told(out, topology_nvml(t, i));
-    next(out);
-    put_string(out, "nearest_nic", nic < 0 ? NULL : t->nic[nic].name);
-    fputs(", ", out);
-    put_users(out, topology_nvml(t, i));
+    struct json_members m = item(out, i);
+    json_number(&m, "index", true, i);
+    json_text(&m, "pci", t->list.gpu[i].pci);
+    json_text(&m, "uuid", t->list.gpu[i].uuid);
+    put_number(&m, "minor", t->list.gpu[i].minor);
+    m.before = NEXT_LINE;
+    json_text(&m, "name", gpu->name);
+    m.before = NEXT_LINE;
+    json_text(&m, "path", gpu->pci.path);
+    m.before = NEXT_LINE;
+    put_link(&m, "pcie", gpu->now);
+    put_link(&m, "pcie_max", gpu->most);
+    m.before = NEXT_LINE;
+    json_text(&m, "cpu_affinity", gpu->cpus);
+    json_text(&m, "numa_affinity", gpu->nodes);
+    put_told(&m, topology_nvml(t, i));
+    m.before = NEXT_LINE;
+    json_text(&m, "nearest_nic", nic < 0 ? NULL : t->nic[nic].name);
+    put_users(&m, topology_nvml(t, i));
     fputc('}', out);
 }
 
-static void put_nic(FILE *out, const struct topology_nic *nic)
+static void put_nic(FILE *out, const struct topology *t, unsigned i)
 {
-    fputs("    {", out);
-    put_string(out, "name", nic->name);
-    fputs(", ", out);
-    put_string(out, "netdev", nic->netdev);
-    fputs(", ", out);
-    put_string(out, "pci", nic->pci.address);
-    fputs(", ", out);
-    put_bool(out, "rdma", nic->rdma);
-    fputs(", ", out);
-    put_bool(out, "up", !nic->down);
-    fputs(", ", out);
-    put_number(out, "mbits_per_s", nic->mbits ? (long long)nic->mbits : -1);
-    fputs(", ", out);
-    put_number(out, "numa_node", nic->pci.numa_node);
-    next(out);
-    put_string(out, "path", nic->pci.path);
+    const struct topology_nic *nic = &t->nic[i];
+    struct json_members m = item(out, i);
+    json_text(&m, "name", nic->name);
+    json_text(&m, "netdev", nic->netdev);
+    json_text(&m, "pci", nic->pci.address);
+    json_bool(&m, "rdma", nic->rdma);
+    json_bool(&m, "up", !nic->down);
+    put_size(&m, "mbits_per_s", nic->mbits);
+    put_number(&m, "numa_node", nic->pci.numa_node);
+    m.before = NEXT_LINE;
+    json_text(&m, "path", nic->pci.path);
     fputc('}', out);
 }
 
-static void put_node(FILE *out, const struct topology_node *node)
+static void put_node(FILE *out, const struct topology *t, unsigned i)
 {
-    fputs("    {", out);
-    put_number(out, "id", node->id);
-    fputs(", ", out);
-    put_number(out, "package", node->package);
-    fputs(", ", out);
-    put_string(out, "cpus", node->cpus);
-    fputs(", ", out);
-    put_number(out, "memory_bytes", node->memory_bytes ? (long long)node->memory_bytes : -1);
+    const struct topology_node *node = &t->node[i];
+    struct json_members m = item(out, i);
+    put_number(&m, "id", node->id);
+    put_number(&m, "package", node->package);
+    json_text(&m, "cpus", node->cpus);
+    put_size(&m, "memory_bytes", node->memory_bytes);
     fputc('}', out);
 }
 
-static void put_matrix(FILE *out, const struct topology *t)
+static void put_list(struct json_members *m, const char *name, const struct topology *t, unsigned n,
+                     void (*put)(FILE *out, const struct topology *t, unsigned i))
 {
+    json_name(m, name);
+    fputs("[\n", m->out);
+    for (unsigned i = 0; i < n; i++)
+        put(m->out, t, i);
+    fputs("\n  ]", m->out);
+}
+
+static void put_matrix(struct json_members *m, const struct topology *t)
+{
+    FILE *out = m->out;
     unsigned n = t->list.n + t->rdma_n;
     char cell[8];
-    fputs(",\n  \"matrix\": [", out);
+    json_name(m, "matrix");
+    fputc('[', out);
     for (unsigned a = 0; a < n; a++) {
         fprintf(out, "%s\n    [", a ? "," : "");
         for (unsigned b = 0; b < n; b++) {
@@ -182,10 +173,11 @@ static void put_matrix(FILE *out, const struct topology *t)
     fputs(n ? "\n  ]" : "]", out);
 }
 
-static void put_p2p(FILE *out, const struct topology *t)
+static void put_p2p(struct json_members *m, const struct topology *t)
 {
+    FILE *out = m->out;
     static const char *const names[P2P_KINDS_N] = {"read", "write", "nvlink", "atomics", "pci"};
-    fputs(",\n  \"p2p\": ", out);
+    json_name(m, "p2p");
     if (!t->nvml || !t->nvml->usable) {
         fputs("null", out);
         return;
@@ -205,9 +197,11 @@ static void put_p2p(FILE *out, const struct topology *t)
 }
 
 /* Takes the text over. */
-static void put_lines(FILE *out, const char *name, char *text)
+static void put_lines(struct json_members *m, const char *name, char *text)
 {
-    fprintf(out, ",\n  \"%s\": [", name);
+    FILE *out = m->out;
+    json_name(m, name);
+    fputc('[', out);
     for (const char *line = text ? text : ""; *line;) {
         size_t n = strcspn(line, "\n");
         fputs(line == text ? "\n    " : ",\n    ", out);
@@ -221,37 +215,22 @@ static void put_lines(FILE *out, const char *name, char *text)
 void topo_json(FILE *out, const struct topology *t)
 {
     static const char *const vendors[] = {NULL, "nvidia", "amd"};
-    fputs("{\n  \"version\": 1,\n  \"cpu\": {", out);
-    put_string(out, "name", t->cpu_name);
-    fputs(", ", out);
-    put_number(out, "cpus", t->cpus_n);
-    fputs(", ", out);
-    put_number(out, "packages", t->packages_n);
-    fputs("},\n  ", out);
-    put_string(out, "gpu_vendor", vendors[t->list.vendor]);
-    fputs(",\n  ", out);
-    put_string(out, "driver", t->driver);
-    fputs(",\n  ", out);
-    put_bool(out, "nvml", t->nvml && t->nvml->usable);
-    fputs(",\n  \"nodes\": [\n", out);
-    for (unsigned i = 0; i < t->nodes_n; i++) {
-        fputs(i ? ",\n" : "", out);
-        put_node(out, &t->node[i]);
-    }
-    fputs("\n  ],\n  \"gpus\": [\n", out);
-    for (unsigned i = 0; i < t->list.n; i++) {
-        fputs(i ? ",\n" : "", out);
-        put_gpu(out, t, i);
-    }
-    fputs("\n  ],\n  \"nics\": [\n", out);
-    for (unsigned i = 0; i < t->nics_n; i++) {
-        fputs(i ? ",\n" : "", out);
-        put_nic(out, &t->nic[i]);
-    }
-    fputs("\n  ]", out);
-    put_matrix(out, t);
-    put_p2p(out, t);
-    put_lines(out, "reading", topo_reading(t));
-    put_lines(out, "wrong", topo_wrong(t));
+    struct json_members m = {.out = out, .before = "{\n  ", .between = ",\n  "};
+    json_number(&m, "version", true, 1);
+    struct json_members cpu = open_object(&m, "cpu");
+    json_text(&cpu, "name", t->cpu_name);
+    put_number(&cpu, "cpus", t->cpus_n);
+    put_number(&cpu, "packages", t->packages_n);
+    fputc('}', out);
+    json_text(&m, "gpu_vendor", vendors[t->list.vendor]);
+    json_text(&m, "driver", t->driver);
+    json_bool(&m, "nvml", t->nvml && t->nvml->usable);
+    put_list(&m, "nodes", t, t->nodes_n, put_node);
+    put_list(&m, "gpus", t, t->list.n, put_gpu);
+    put_list(&m, "nics", t, t->nics_n, put_nic);
+    put_matrix(&m, t);
+    put_p2p(&m, t);
+    put_lines(&m, "reading", topo_reading(t));
+    put_lines(&m, "wrong", topo_wrong(t));
     fputs("\n}\n", out);
 }

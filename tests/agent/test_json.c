@@ -227,3 +227,30 @@ TEST(only_true_utf8_is_written_as_it_is)
         free(json);
     }
 }
+
+TEST(members_are_separated_and_what_is_not_known_is_null)
+{
+    char *json;
+    size_t n;
+    FILE *out = open_memstream(&json, &n);
+    struct json_members m = {.out = out, .before = "{", .between = ", "};
+    json_text(&m, "text", "a\"b");
+    json_text(&m, "empty", "");
+    json_text(&m, "none", NULL);
+    m.before = ",\n ";
+    json_bytes(&m, "bytes", "xyz", 2);
+    json_number(&m, "number", true, -7);
+    json_number(&m, "unknown", false, 5);
+    json_bool(&m, "yes", 1);
+    json_bool(&m, "no", 0);
+    json_bool(&m, "untold", -1);
+    json_name(&m, "own");
+    fputs("[]}", out);
+    fclose(out);
+    CHECK_STR(json, "{\"text\": \"a\\\"b\", \"empty\": null, \"none\": null,\n \"bytes\": \"xy\", "
+                    "\"number\": -7, \"unknown\": null, \"yes\": true, \"no\": false, "
+                    "\"untold\": null, \"own\": []}");
+    struct json_value value;
+    CHECK_INT(json_parse(&value, json, n), ==, 0);
+    free(json);
+}
