@@ -311,9 +311,8 @@ static void tell_table(struct taking *t)
     FILE *out = open_memstream(&text, &n);
     if (!out)
         return;
-    gpu_users_read(&t->users, t->sysroot, &t->plan->gpus) == 0
-        ? holdings_print(out, &t->units, &t->plan->gpus, &t->users, "launch:   ")
-        : holdings_print(out, &t->units, &t->plan->gpus, NULL, "launch:   ");
+    bool known = gpu_users_read(&t->users, t->sysroot, &t->plan->gpus) == 0;
+    holdings_print(out, &t->units, &t->plan->gpus, known ? &t->users : NULL, "launch:   ");
     if (fclose(out) == 0)
         log_block(text, n);
     free(text);
