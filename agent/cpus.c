@@ -125,8 +125,8 @@ unsigned cpus_quota(const char *sysroot)
     return least;
 }
 
-unsigned cpus_allowed(const char *sysroot)
+unsigned cpus_allowed(unsigned quota)
 {
-    unsigned affinity = cpus_affinity(), quota = cpus_quota(sysroot);
+    unsigned affinity = cpus_affinity();
     return affinity < quota ? affinity : quota;
 }

@@ -3,7 +3,6 @@
 #include "placement.h"
 
 #include "cpulock.h"
-#include "cpus.h"
 
 #include <assert.h>
 #include <linux/mempolicy.h>
@@ -15,14 +14,18 @@ static_assert((int)MEM_POLICY_PREFER == MPOL_PREFERRED && (int)MEM_POLICY_BIND =
                   (int)MEM_POLICY_INTERLEAVE == MPOL_INTERLEAVE,
               "settings have the kernel's numbers");
 
+static bool gpus_suffice(const struct job_spec *spec, const struct plan *plan)
+{
+    return plan->world_size <= plan->gpu_set.n || spec->share_gpus;
+}
+
 /* Every rank has a GPU. One that is alone with several may use all of them, wherever they are. */
 static bool has_gpu_each(const struct job_spec *spec, const struct plan *plan)
 {
     unsigned gpus = plan->gpu_set.n;
-    if (gpus == 0 ||
-        (plan->world_size == 1 && gpus > 1 && spec->gpu_visibility == GPU_VISIBILITY_JOB))
-        return false;
-    return plan->world_size <= gpus || spec->share_gpus;
+    bool may_use_all =
+        plan->world_size == 1 && gpus > 1 && spec->gpu_visibility == GPU_VISIBILITY_JOB;
+    return gpus > 0 && !may_use_all && gpus_suffice(spec, plan);
 }
 
 static enum affinity resolve(const struct job_spec *spec, const struct plan *plan,
@@ -74,16 +77,15 @@ static int place(struct placement *p, const struct job_spec *spec, const struct 
                  const char *sysroot, const struct machine *machine, struct err *err)
 {
     static const struct gpu_set no_gpus;
-    bool gpus = plan->world_size <= plan->gpu_set.n || spec->share_gpus;
     struct place_question question = {
         .machine = machine,
         .affinity = p->affinity,
         .mem_policy = p->mem_policy,
         .ranks = p->n,
         .gpus = &plan->gpus,
-        .gpu_set = gpus ? &plan->gpu_set : &no_gpus,
+        .gpu_set = gpus_suffice(spec, plan) ? &plan->gpu_set : &no_gpus,
         .cpus = plan->cpus,
-        .quota = cpus_quota(sysroot),
+        .quota = plan->quota,
     };
     p->allowed = machine->allowed;
     p->places = calloc(p->n, sizeof *p->places);

@@ -208,7 +208,8 @@ int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)
     const char *sysroot = getenv(ENV_SYSROOT);
     if (!sysroot)
         sysroot = "";
-    plan->cpus = cpus_allowed(sysroot);
+    plan->quota = cpus_quota(sysroot);
+    plan->cpus = cpus_allowed(plan->quota);
     int rc = gpu_list_read(&plan->gpus, sysroot, err);
     if (rc < 0)
         return rc;

@@ -9,7 +9,8 @@
 
 struct plan {
     uint32_t world_size;
-    unsigned cpus; /* that the job may use */
+    unsigned cpus;  /* that the job may use */
+    unsigned quota; /* of the cgroup, in CPUs; UINT_MAX: none */
     struct gpu_list gpus;
     struct gpu_set gpu_set; /* the job's GPUs; until they are leased, those it may have */
     unsigned gpus_wanted;   /* with --gpus: how many of the set shall be leased; 0: no lease */

@@ -98,7 +98,7 @@ TEST(what_the_affinity_mask_leaves_is_counted)
             CPU_SET(i, &one);
     CHECK_INT(sched_setaffinity(0, sizeof one, &one), ==, 0);
     CHECK_INT(cpus_affinity(), ==, 1);
-    CHECK_INT(cpus_allowed(test_dir()), ==, 1);
+    CHECK_INT(cpus_allowed(quota()), ==, 1);
 }
 
 TEST(the_smaller_of_affinity_and_quota_is_allowed)
@@ -107,8 +107,8 @@ TEST(the_smaller_of_affinity_and_quota_is_allowed)
     char text[64];
     test_write("proc/self/cgroup", "0::/\n");
     test_write("sys/fs/cgroup/cpu.max", "100000 100000\n");
-    CHECK_INT(cpus_allowed(test_dir()), ==, 1);
+    CHECK_INT(cpus_allowed(quota()), ==, 1);
     snprintf(text, sizeof text, "%u 1000\n", affinity * 2000);
     test_write("sys/fs/cgroup/cpu.max", text);
-    CHECK_INT(cpus_allowed(test_dir()), ==, affinity);
+    CHECK_INT(cpus_allowed(quota()), ==, affinity);
 }

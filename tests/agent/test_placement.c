@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* agent/placement.c: what settings and GPUs come to on a machine made of files. */
+#include "../../agent/cpus.h"
 #include "../../agent/placement.h"
 #include "../harness.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>
 
@@ -22,7 +24,7 @@ static void setup(uint32_t workers, unsigned gpus)
     test_write(NODE "node1/cpulist", "4-7\n");
     spec_finish(&spec);
     CHECK_INT(spec_init(&spec), ==, 0);
-    plan = (struct plan){.world_size = workers, .cpus = 8};
+    plan = (struct plan){.world_size = workers, .cpus = 8, .quota = UINT_MAX};
     plan.gpus.n = plan.gpu_set.n = gpus;
     plan.gpus.vendor = gpus ? GPU_NVIDIA : GPU_NONE;
     for (unsigned i = 0; i < gpus; i++) {
@@ -119,6 +121,7 @@ TEST(a_quota_bounds_the_threads_of_bound_ranks)
     setup(2, 2);
     test_write("proc/self/cgroup", "0::/\n");
     test_write("sys/fs/cgroup/cpu.max", "600000 100000\n");
+    plan.quota = cpus_quota(test_dir());
     CHECK_INT(make(), ==, 0);
     CHECK_INT(placement_threads(&placement, 0, 99), ==, 3);
     placement_finish(&placement);
