@@ -25,6 +25,18 @@ expect() { [ "$rc" = "$1" ] || { fail "$2: exit $1 expected, got $rc"; sed 's/^/
 # worker NAME <<'E': an executable script
 worker() { cat >"$1"; chmod +x "$1"; }
 
+# halves.py: five lines, each written in two halves 0.2 s apart, and an end without a newline.
+write_halves() {
+    worker halves.py <<'W'
+#!/usr/bin/env python3
+import os, time
+r = os.environ["RANK"]
+for i in "12345":
+    os.write(1, b"r%sa%s" % (r.encode(), i.encode())); time.sleep(.2); os.write(1, b"r%sb%s\n" % (r.encode(), i.encode()))
+os.write(1, b"r%send" % r.encode())
+W
+}
+
 # The build that is tested carries sanitizers: it is slower, and its libraries can't be loaded by a plain interpreter.
 sanitized() { case $BUILD in */san-*) true ;; *) false ;; esac; }
 

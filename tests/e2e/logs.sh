@@ -17,14 +17,7 @@ for r in 0 1; do
     sed -n "s/^\[default$r\]://p" out | cmp -s - want || fail "rank $r: the console has every byte behind prefixes"
 done
 
-worker halves.py <<'W'
-#!/usr/bin/env python3
-import os, time
-r = os.environ["RANK"]
-for i in "12345":
-    os.write(1, b"r%sa%s" % (r.encode(), i.encode())); time.sleep(.2); os.write(1, b"r%sb%s\n" % (r.encode(), i.encode()))
-os.write(1, b"r%send" % r.encode())
-W
+write_halves
 run --nproc-per-node=2 --log-dir=logs --tee=3 ./halves.py; expect 0 halves
 for r in 0 1; do
     for i in 1 2 3 4 5; do check "rank $r line $i in one piece, with one prefix" has "^\[default$r\]:r${r}a${i}r${r}b$i\$" out; done

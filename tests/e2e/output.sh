@@ -29,14 +29,7 @@ for r in 0 1 2 3 4 5 6 7; do
     grep -a "^rank $r " out | awk '{print $4}' | cmp -s - <(seq 0 4999) || fail "rank $r: lines lost or out of order"
 done
 
-worker halves.py <<'W'
-#!/usr/bin/env python3
-import os, time
-r = os.environ["RANK"]
-for i in "12345":
-    os.write(1, b"r%sa%s" % (r.encode(), i.encode())); time.sleep(.2); os.write(1, b"r%sb%s\n" % (r.encode(), i.encode()))
-os.write(1, b"r%send" % r.encode())
-W
+write_halves
 run --nproc-per-node=2 ./halves.py; expect 0 halves
 for r in 0 1; do
     for i in 1 2 3 4 5; do check "rank $r line $i in one piece" has "r${r}a${i}r${r}b$i" out; done
