@@ -55,6 +55,7 @@ job b --gpus=8 --wait; in_line b 1; end a; has_gpus b 0,1,2,3,4,5,6,7; end b
 [ -e "$BUILD/tests/fake/libnvidia-ml.so.1" ] || finish
 fake_nvml machine; export FAKE_NVML_USE=$PWD/use FAKE_GPUS=8
 sleep $TAG & other=$!
+until_true has '^sleep$' /proc/$other/comm # a shell until it executes sleep
 printf '0 %d 5368709120\n0 1 1\n5 %d 1048576\n' $other $other >use
 "$LAUNCH" gpus >out; check "they are named: $(cat out)" has "^0    used by sleep \(pid $other, user [a-z0-9]+, 5120 MiB\)" out
 run --gpus=8 true; expect 75 "all of the GPUs"
