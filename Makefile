@@ -77,7 +77,7 @@ endif
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 PROTO := $(call objs,$(wildcard proto/*.c))
 CONFIG := $(call objs,$(wildcard config/*.c))
-AGENT := $(call objs,$(wildcard agent/*.c agent/cmd/*.c))
+AGENT := $(call objs,$(wildcard agent/*.c agent/*/*.c))
 NCCL_FILES := $(wildcard worker/nccl*.c)
 APART := $(NCCL_FILES) worker/rccl.c worker/runner.c
 WORKER := $(call objs,$(filter-out $(APART),$(wildcard worker/*.c)))
@@ -281,7 +281,7 @@ deps:
 	    { echo "deps: apt-get could not install:$$need" >&2; exit 1; }
 
 # ---- the house rules ----
-SOURCES := $(wildcard $(foreach d,proto config agent agent/cmd worker tests tests/* examples/*,$(d)/*.c $(d)/*.h))
+SOURCES := $(wildcard $(foreach d,proto config agent agent/* worker tests tests/* examples/*,$(d)/*.c $(d)/*.h))
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 # Without NCCL's headers its backend can't be read by clang-tidy.
