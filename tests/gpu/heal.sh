@@ -78,6 +78,16 @@ fi
 timings 4 -- $share --standby=nccl
 [ "$gpus" -gt 1 ] && timings $n -- --standby=nccl --standby-count=$n
 
+# What the environment changes in it. NCCL reads what it knows of NVLink from a file, where it is given one, in the place of
+# hundreds of calls of NVML, which all ranks make at the same time.
+if [ "$gpus" -gt 1 ]; then
+    NCCL_TOPO_DUMP_FILE=$dir/topo.xml "$build/launch" --nproc-per-node="$n" "$build/examples/rank_sum" >/dev/null 2>"$dir/err"
+    for variable in NCCL_TOPO_FILE="$dir/topo.xml" CUDA_MODULE_LOADING=EAGER NCCL_MAX_CTAS=4 NCCL_CUMEM_HOST_ENABLE=0 NCCL_RUNTIME_CONNECT=0 NCCL_SHM_DISABLE=1; do
+        echo "with ${variable/$dir\//}:"
+        export "$variable"; measure 0 $n '' -- --standby=nccl --standby-count=$n; unset "${variable%%=*}"
+    done
+fi
+
 if job 4 "${LOSSES:-30}" 1200 '' -- $share --standby=nccl; then
     echo "${LOSSES:-30} losses in a row, every sum right; second and last: $(sed -n '2s/.*free/MiB free/p;$s/.*free/; MiB free/p' "$dir/rounds" | tr -d '\n')"
     # A rank's context is hundreds of MiB: less than one may be missing.
