@@ -37,9 +37,17 @@ say = $(if $(V),,@echo '  $(1)')
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
 LIBS := -pthread -ldl
+# What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
+# processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
+HARDEN := -fstack-protector-strong -fstack-clash-protection -Wformat -Werror=format-security
+HARDEN += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-fcf-protection)
+HARDEN += $(if $(SAN),,$(if $(filter -O -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_LD := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+OUR_CFLAGS += $(HARDEN)
+override LDFLAGS += $(HARDEN_LD)
 ifneq ($(SAN),)
 OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-LDFLAGS += -fsanitize=$(SAN)
+override LDFLAGS += -fsanitize=$(SAN)
 endif
 
 # libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
