@@ -77,6 +77,14 @@ int quarantine_erase(int fd)
     return write_record(fd, nothing);
 }
 
+bool quarantine_of(const struct units *u, unsigned unit, struct quarantine *ret)
+{
+    for (int at = (int)unit; at >= 0; at = u->parent[at])
+        if (quarantine_read(u->fd[at], u->sysroot, ret))
+            return true;
+    return false;
+}
+
 /* ---- lock files that are not open ---- */
 
 static int open_file(struct units *u, const char *lease_dir, const char *sysroot,
@@ -92,8 +100,7 @@ bool quarantine_holds(const char *lease_dir, const char *sysroot, const struct g
 {
     struct units u = {0};
     struct err err;
-    bool holds =
-        open_file(&u, lease_dir, sysroot, gpu, &err) == 0 && quarantine_read(u.fd[0], sysroot, ret);
+    bool holds = open_file(&u, lease_dir, sysroot, gpu, &err) == 0 && quarantine_of(&u, 0, ret);
     units_close(&u);
     return holds;
 }

@@ -19,6 +19,10 @@ bool quarantine_read(int fd, const char *sysroot, struct quarantine *ret);
 MUST_CHECK int quarantine_write(int fd, const char *sysroot, const struct quarantine *q);
 MUST_CHECK int quarantine_erase(int fd);
 
+/* Of a unit of GPUs, whose files are open; a MIG instance is in that of its GPU. */
+struct units;
+bool quarantine_of(const struct units *u, unsigned unit, struct quarantine *ret);
+
 /* The same of a GPU whose lock file is not open. lease_dir: as in the settings; NULL: the server's. */
 bool quarantine_holds(const char *lease_dir, const char *sysroot, const struct gpu *gpu,
                       struct quarantine *ret);
