@@ -39,7 +39,7 @@ void gpu_watch_init(struct gpu_watch *w, uv_loop_t *loop, const struct job_spec 
 static int gpu_of(const struct gpu_watch *w, uint32_t rank)
 {
     const struct gpu_set *set = &w->plan->gpu_set;
-    if (w->used == 0 || (rank >= set->n && !w->spec->share_gpus))
+    if (w->used == 0 || set->n == 0 || (rank >= set->n && !w->spec->share_gpus))
         return -1;
     return set->index[rank % set->n];
 }

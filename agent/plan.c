@@ -216,9 +216,9 @@ int plan_avoid_gpus(struct plan *plan, const struct job_spec *spec, uint64_t bad
     plan->gpu_set.chosen = true;
     if (by_gpu)
         plan->world_size = left;
-    if (check_healing(plan, spec, err) < 0 || check_stdin(plan, spec, err) < 0)
-        return err_wrap(err, -EBUSY, "%u of %u GPUs are in quarantine", all - left, all);
-    return 1;
+    if (check_healing(plan, spec, err) == 0 && check_stdin(plan, spec, err) == 0)
+        return 1;
+    return err_wrap(err, -EBUSY, "%u of %u GPUs are in quarantine", all - left, all);
 }
 
 int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)

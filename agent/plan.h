@@ -21,7 +21,7 @@ struct plan {
 void plan_take_gpus(struct plan *plan, uint64_t chosen);
 
 /* Does without those GPUs of the set whose bit is set; with one worker per GPU there are then fewer workers. 1: done. 0: the
- * workers are too many for the others. -EBUSY: what was asked for can't be done without them; one line. */
+ * workers are too many for the others. -EBUSY, -EINVAL: what was asked for can't be done without them; one line. */
 MUST_CHECK int plan_avoid_gpus(struct plan *plan, const struct job_spec *spec, uint64_t bad,
                                struct err *err);
 

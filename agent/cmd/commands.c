@@ -25,7 +25,7 @@ const struct command COMMANDS[] = {
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
     {"gpus", "[--json] [--clear[=LIST]] [--lease-dir DIR]",
-     "Who has which GPU of this server, and which are in quarantine; --clear ends that.", cmd_gpus},
+     "Who has which GPU of this server; --clear ends the quarantine of faulty ones.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 
