@@ -52,7 +52,7 @@ static uint64_t front_bytes(uint64_t places)
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-static int init_lock(pthread_mutex_t *lock)
+int board_init_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t attr;
     int rc = pthread_mutexattr_init(&attr);
@@ -92,7 +92,7 @@ static int fill(struct board *b, const struct board_config *config, struct err *
         atomic_store(&slot->rank, i < config->world_size ? i : BOARD_NO_RANK);
         slot->local_rank = i;
         slot->device = -1;
-        int rc = init_lock(&slot->lock);
+        int rc = board_init_lock(&slot->lock);
         if (rc < 0)
             return err_set_errno(err, rc, "board: robust lock");
     }

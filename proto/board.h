@@ -157,6 +157,9 @@ MUST_CHECK int board_create(struct board *b, const struct board_config *config, 
  * system calls. */
 MUST_CHECK int board_open(struct board *b, int fd, struct err *err);
 
+/* A lock as board_create() puts it into a slot. -errno. */
+MUST_CHECK int board_init_lock(pthread_mutex_t *lock);
+
 /* Unmaps and closes; takes a closed or zeroed board (fd -1 or head NULL) too. */
 void board_close(struct board *b);
 

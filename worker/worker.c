@@ -187,7 +187,7 @@ static int read_head(struct launch *l, uint32_t slot)
     if (slot >= l->places + spares)
         return launch_fail(l, LAUNCH_FAILED, "%s=%u, but there are only %u ranks", ENV_SLOT, slot,
                            l->places);
-    l->place_of = calloc(l->places, sizeof *l->place_of);
+    l->place_of = calloc(2ul * l->places, sizeof *l->place_of);
     return l->place_of ? LAUNCH_OK : launch_fail(l, LAUNCH_FAILED, "out of memory");
 }
 
@@ -203,39 +203,48 @@ static int read_place(struct launch *l, uint32_t place)
     return LAUNCH_OK;
 }
 
-/* Which place each rank of the generation has. The agent has written it before it let us go. */
+/* Which place each rank of the generation has. The agent has written it before it let us go. False: it makes no sense; the
+ * table that we have stays. */
 static bool read_table(struct launch *l)
 {
-    uint32_t members = atomic_load_explicit(&l->board.head->members, memory_order_acquire), n = 0;
+    uint32_t members = atomic_load_explicit(&l->board.head->members, memory_order_acquire);
+    uint32_t *table = l->place_of + l->places, mine = UINT32_MAX, n = 0;
     if (members < 1 || members > l->places)
         return false;
-    memset(l->place_of, 0xff, l->places * sizeof *l->place_of);
+    memset(table, 0xff, l->places * sizeof *table);
     for (uint32_t place = 0; place < l->places; place++) {
         uint32_t rank =
             atomic_load_explicit(&board_slot(&l->board, place)->rank, memory_order_acquire);
         if (rank == BOARD_NO_RANK)
             continue;
-        if (rank >= members || l->place_of[rank] != UINT32_MAX)
+        if (rank >= members || table[rank] != UINT32_MAX)
             return false;
-        l->place_of[rank] = place;
+        table[rank] = place;
         if (board_slot(&l->board, place) == l->slot)
-            l->rank = rank;
+            mine = rank;
         n++;
     }
+    if (n != members || mine == UINT32_MAX)
+        return false;
+    memcpy(l->place_of, table, l->places * sizeof *table);
+    l->rank = mine;
     l->world_size = members;
-    return n == members && worker_peer(l, l->rank) == l->slot;
+    return true;
 }
 
 static int read_world(struct launch *l)
 {
     const struct board_head *h = l->board.head;
     bool sound = read_table(l);
-    l->root = (int)atomic_load_explicit(&h->root, memory_order_relaxed) - 1;
+    uint32_t root = atomic_load_explicit(&h->root, memory_order_relaxed); /* + 1 */
     l->state = atomic_load_explicit(&h->root_state, memory_order_relaxed);
     l->restore = atomic_load_explicit(&h->restore, memory_order_relaxed) != 0;
+    sound &= root <= l->world_size;
+    l->root = sound ? (int)root - 1 : -1;
     int verdict = worker_verdict(l); /* of a generation that is over, nothing need be right */
-    if (verdict || (sound && l->root >= -1 && l->root < (int)l->world_size))
+    if (verdict || sound)
         return verdict;
+    l->disagreed = true; /* whatever is called all the same */
     return launch_fail(l, LAUNCH_FAILED, "board: the ranks of generation %u contradict each other",
                        l->generation);
 }
@@ -266,11 +275,22 @@ static void forget_predecessor(struct board_slot *slot)
     atomic_store(&slot->error_bytes, 0);
 }
 
+/* The C library follows what a lock says of itself, and peers can write to it: only one that looks like what board_create()
+ * made is taken. */
+static bool is_our_kind(const pthread_mutex_t *lock)
+{
+    pthread_mutex_t made;
+    return board_init_lock(&made) == 0 &&
+           *(volatile const int *)&lock->__data.__kind == made.__data.__kind;
+}
+
 /* The lock tells whether another process is this rank now; the slot whether one was, in this
  * generation. A dead owner's lock is always made good: the next generation's process in this
  * slot needs it. */
 static int take_slot(struct launch *l)
 {
+    if (!is_our_kind(&l->slot->lock))
+        return launch_fail(l, LAUNCH_FAILED, "board: the lock of rank %u is damaged", l->rank);
     int rc = pthread_mutex_trylock(&l->slot->lock);
     if (rc == EBUSY)
         return already_joined(l);
@@ -287,6 +307,7 @@ static int take_slot(struct launch *l)
         return already_joined(l);
     }
     l->locked = true;
+    l->lock = l->slot->lock;
     forget_predecessor(l->slot);
     return LAUNCH_OK;
 }
@@ -407,12 +428,21 @@ static int join(struct launch *l, unsigned flags)
     return rendezvous(l);
 }
 
+/* The word itself is the kernel's and the agent's, too; behind it are the C library's pointers, which it would follow. */
+static int unlock(struct launch *l)
+{
+    const size_t from = offsetof(pthread_mutex_t, __data.__count);
+    pthread_mutex_t *lock = &l->slot->lock;
+    bool whole = memcmp((char *)lock + from, (char *)&l->lock + from, sizeof *lock - from) == 0;
+    return whole ? pthread_mutex_unlock(lock) : -EPROTO;
+}
+
 /* Gives everything back. The mapping stays if the lock in it can't be let go (leaving from
- * another thread): the C library walks its list of held robust locks, and the list must not
- * point into nowhere. */
+ * another thread; a peer has spoilt it): the C library walks its list of held robust locks, and
+ * the list must not point into nowhere. */
 static void membership_free(struct launch *l)
 {
-    if (l->locked && l->pid == getpid() && pthread_mutex_unlock(&l->slot->lock) != 0)
+    if (l->locked && l->pid == getpid() && unlock(l) != 0)
         l->board = (struct board){.fd = -1};
     board_close(&l->board);
     free(l->place_of);

@@ -132,19 +132,27 @@ static void be_refused_again(struct launch *l, void *user)
         r = launch_meet(l);
     CHECK_INT(r, ==, LAUNCH_FAILED);
     CHECK_HAS(launch_error(l), user);
+    /* Who does not listen is told again. */
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_INVALID);
+    CHECK_HAS(launch_error(l), user);
+    CHECK_INT(launch_state_root(l), ==, -1);
+    for (int rank = -1; rank < 3; rank++)
+        (void)launch_is_fresh(l, rank);
 }
 
 TEST(a_table_of_ranks_that_makes_no_sense_is_refused)
 {
     static const struct {
-        uint32_t rank[2], members;
-    } rows[] = {{{0, 0}, 2},
-                {{1, 2}, 2},
-                {{0, 1}, 0},
-                {{0, 1}, 3},
-                {{0, 1}, 1},
-                {{0, BOARD_NO_RANK}, 2},
-                {{BOARD_NO_RANK, BOARD_NO_RANK}, 1}};
+        uint32_t rank[2], members, root;
+    } rows[] = {{{0, 0}, 2, 0},
+                {{1, 2}, 2, 0},
+                {{0, 1}, 0, 0},
+                {{0, 1}, 3, 0},
+                {{0, 1}, 1, 0},
+                {{0, BOARD_NO_RANK}, 2, 0},
+                {{BOARD_NO_RANK, BOARD_NO_RANK}, 1, 0},
+                {{0, 1}, 2, 3},
+                {{0, 1}, 2, 0x80000000}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct group g;
         group_open(&g, 2, 0);
@@ -159,6 +167,7 @@ TEST(a_table_of_ranks_that_makes_no_sense_is_refused)
         for (uint32_t rank = 0; rank < 2; rank++)
             board_slot(&g.board, rank)->rank = rows[i].rank[rank];
         g.board.head->members = rows[i].members;
+        g.board.head->root = rows[i].root;
         atomic_store(&g.board.head->running, 2);
         board_wake(&g.board.head->running);
         for (uint32_t rank = 0; rank < 2; rank++)

@@ -184,6 +184,13 @@ TEST(a_slot_that_makes_no_sense_is_refused)
     slot->device = -2;
     CHECK_INT(launch_join(&l, 0), ==, LAUNCH_FAILED);
     slot->device = -1;
+    for (unsigned kind = 0; kind < 1024; kind++) {
+        if (kind == (unsigned)board_slot(&g.board, 0)->lock.__data.__kind)
+            continue;
+        slot->lock.__data.__kind = (int)kind;
+        CHECK_INT(launch_join(&l, 0), ==, LAUNCH_FAILED);
+        CHECK_HAS(launch_error(NULL), "the lock of rank 1 is damaged");
+    }
     memset(&slot->lock, 0xff, sizeof slot->lock);
     CHECK_INT(launch_join(&l, 0), !=, LAUNCH_OK);
     g.board.head->world_size = 5000;
@@ -424,4 +431,24 @@ TEST(a_forked_child_that_leaves_changes_nothing)
     group_start(&g);
     CHECK_INT(group_reap(&g, 0), ==, 0);
     group_close(&g);
+}
+
+/* Each byte in turn, but for the word that the kernel knows. */
+static void leave_with_a_spoilt_lock(struct launch *l, void *user)
+{
+    const size_t *at = user;
+    ((unsigned char *)&launch_device_slot(l)->lock)[*at] ^= 0x5a;
+}
+
+TEST(a_member_whose_lock_was_spoilt_leaves_all_the_same)
+{
+    for (size_t at = sizeof(uint32_t); at < sizeof(pthread_mutex_t); at++) {
+        struct group g;
+        group_open(&g, 1, 0);
+        group_spawn(&g, 0, leave_with_a_spoilt_lock, &at);
+        group_start(&g);
+        CHECK_INT(group_reap(&g, 0), ==, 0);
+        CHECK_INT(atomic_load(&board_slot(&g.board, 0)->stage), ==, STAGE_LEFT);
+        group_close(&g);
+    }
 }
