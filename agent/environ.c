@@ -98,15 +98,16 @@ static void PRINTF_LIKE(3, 4) add(struct environ *e, const char *name, const cha
     e->all[e->all_n] = NULL;
 }
 
+/* All of that name: execve() lets whoever started us pass several, and readers take the first. */
 static void drop(struct environ *e, const char *name)
 {
-    for (size_t i = 0; i < e->all_n; i++) {
-        if (is_name(e->all[i], name)) {
+    for (size_t i = 0; i < e->all_n;) {
+        if (is_name(e->all[i], name))
             e->all[i] = e->all[--e->all_n];
-            e->all[e->all_n] = NULL;
-            return;
-        }
+        else
+            i++;
     }
+    e->all[e->all_n] = NULL;
 }
 
 /* As add(), in the place of an inherited variable of that name. */

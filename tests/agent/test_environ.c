@@ -310,6 +310,21 @@ TEST(leased_gpus_are_named_to_all_workers)
     environ_finish(&e);
 }
 
+TEST(a_variable_that_was_inherited_twice_is_replaced_as_a_whole)
+{
+    struct environ e;
+    char *inherited[] = {"CUDA_VISIBLE_DEVICES=9",
+                         "CUDA_VISIBLE_DEVICES=8",
+                         "X=",
+                         "X=1",
+                         "CUDA_VISIBLE_DEVICES=7",
+                         NULL};
+    setup(2, 2);
+    gpu_set.chosen = true;
+    CHECK_STR(value(environment(&e, inherited, 0), "CUDA_VISIBLE_DEVICES"), "0,1");
+    environ_finish(&e);
+}
+
 TEST(nccls_ras_has_a_port_of_the_job_unless_the_user_chose_one)
 {
     struct environ e;
