@@ -136,6 +136,7 @@ static void on_socket(void *user, const struct rundir_place *place)
     const char *dot = strrchr(place->name, '.');
     snprintf(job.job.run_id, sizeof job.job.run_id, "%.*s",
              dot ? (int)(dot - place->name) : (int)strlen(place->name), place->name);
+    clean(job.job.run_id, sizeof job.job.run_id, job.job.run_id);
     int rc = open_job(&job, &job.trouble);
     if (rc == 0)
         rc = client_send(&job, WIRE_DESCRIBE, WIRE_ALL_RANKS, 0, &job.trouble);

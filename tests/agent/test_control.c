@@ -395,7 +395,7 @@ TEST(a_list_names_jobs_with_clean_texts)
 
 static bool is_other_version(const struct client_jobs *jobs)
 {
-    return jobs->n == 1 && strcmp(jobs->job[0].job.run_id, "old") == 0 &&
+    return jobs->n == 1 && strcmp(jobs->job[0].job.run_id, "o?[2Jld") == 0 &&
            strstr(jobs->job[0].trouble.text, "version 9 of the control protocol");
 }
 
@@ -403,7 +403,7 @@ TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
 {
     start_job();
     control_stop(control, 0);
-    snprintf(place.name, sizeof place.name, "old.12345678");
+    snprintf(place.name, sizeof place.name, "o\x1b[2Jld.12345678");
     struct sockaddr_un address;
     struct err err;
     int directory, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
