@@ -81,8 +81,4 @@ refused 'empty file' 'job file bad.yaml: is empty' </dev/null
 mkfifo pipe; LIMIT=10 run --config pipe; expect 2 "a pipe does not hold it up"
 truncate -s 100M big.yaml; LIMIT=10 run --config big.yaml; expect 2 "100 MB"; check "by its size" has '104857600 bytes' err
 run --config; expect 2 "no file named"
-
-# The inputs that the fuzzers begin with.
-"$BUILD/tests/fuzz/yaml" "$SRC"/tests/fuzz/corpus_yaml/* 2>err || fail "a job file of the corpus: $(cat err)"
-"$BUILD/tests/fuzz/cmdline" "$SRC"/tests/fuzz/corpus_cmdline/* 2>err || fail "a command line of the corpus: $(cat err)"
 finish

@@ -5,11 +5,7 @@
 
 #include "round_trip.h"
 
-#include <stdint.h>
-
 #define WORDS_MAX 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static bool is_variable(const char *line)
 {

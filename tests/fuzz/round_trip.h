@@ -6,24 +6,7 @@
 #include "../../config/emit.h"
 #include "../../config/jobfile.h"
 #include "../config/same.h"
-
-#include <stdlib.h>
-
-static inline void must(bool holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "fuzz: %s\n", what);
-        abort();
-    }
-}
-
-/* An error is one line for a terminal. Bytes of UTF-8 may stay. */
-static inline void check_line(const struct err *err)
-{
-    must(err->text[0] != '\0', "an error without words");
-    for (const char *c = err->text; *c; c++)
-        must((unsigned char)*c >= 0x20 && *c != 0x7f, "a control character in an error");
-}
+#include "fuzz.h"
 
 static inline void check_round_trip(const struct job_spec *spec)
 {

@@ -2,10 +2,6 @@
 /* Any bytes as a job file: taken, or refused with one line; what is taken comes back from what is shown. */
 #include "round_trip.h"
 
-#include <stdint.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct job_spec spec;
