@@ -4,6 +4,7 @@
  * stopped; from then on nothing may take long.
  *
  * Sleeping, the clock and the process's number are ours: the library calls the functions below instead of the C library's. */
+#include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../worker/worker.h"
 
@@ -29,6 +30,7 @@ static struct launch *self;
 static struct fuzz_in in;
 static unsigned sleeps;
 static pid_t number = 100;
+static uint64_t now_ns;
 
 /* ---- what the others do ---- */
 
@@ -61,8 +63,13 @@ static void agree(void)
     }
 }
 
-static void run_generation(uint32_t generation)
+/* The upper bits: whose state all take. */
+static void run_generation(uint8_t value)
 {
+    uint32_t generation = value % 32, root = value / 32 % (PLACES + 1);
+    atomic_store(&board.head->root, root);
+    atomic_store(&board.head->root_state, root ? 5 : 0);
+    atomic_store(&board.head->restore, root != 0);
     atomic_store(&board.head->generation, generation);
     atomic_store(&board.head->running, generation);
     atomic_fetch_add(&board.head->epoch, 1);
@@ -83,7 +90,7 @@ static void stop_job(void)
 static void pass_time(void)
 {
     while (in_left(&in)) {
-        switch (in_u8(&in) % 8) {
+        switch (in_u8(&in) % 9) {
         case 0:
             return;
         case 1:
@@ -98,6 +105,9 @@ static void pass_time(void)
             break;
         case 5:
             assign();
+            break;
+        case 8:
+            now_ns += 5 * NS_PER_S;
             break;
         default:
             scribble();
@@ -128,11 +138,10 @@ long syscall(long call, ...)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    static uint64_t ns;
     (void)clock;
-    ns += 300000;
-    *now =
-        (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    now_ns += 300000;
+    now->tv_sec = (time_t)(now_ns / NS_PER_S);
+    now->tv_nsec = (long)(now_ns % NS_PER_S);
     return 0;
 }
 
@@ -197,7 +206,8 @@ static void open_board(void)
     static int bell = -1;
     char fd[16];
     struct err err;
-    const struct board_config config = {.world_size = PLACES, .spares = SPARES, .generation = 1};
+    const struct board_config config = {
+        .world_size = PLACES, .spares = SPARES, .generation = 1, .rendezvous_timeout_ms = 1000};
     must(board_create(&board, &config, &err) == 0, err.text);
     if (bell < 0) {
         bell = eventfd(0, EFD_NONBLOCK);
@@ -236,6 +246,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     in = (struct fuzz_in){data, data + n};
     number++;
     sleeps = 0;
+    now_ns = 0;
     if (!real_syscall)
         real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
     open_board();
