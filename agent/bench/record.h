@@ -81,6 +81,9 @@ const char *bench_type_name(enum bench_type type);
 /* "none" for -1 */
 const char *bench_op_name(int op);
 unsigned bench_type_bytes(enum bench_type type);
+/* Whether it has an operation, a root. */
+bool bench_reduces(enum bench_collective collective);
+bool bench_has_root(enum bench_collective collective);
 /* bus bandwidth / algorithm bandwidth */
 double bench_factor(enum bench_collective collective, int ranks);
 /* The enum's value, or -1. */
