@@ -440,3 +440,37 @@ void bench_run_finish(struct bench_run *run)
     free(run->pairs);
     *run = (struct bench_run){0};
 }
+
+/* ---- what follows from it ---- */
+
+double bench_average(const struct bench_run *run)
+{
+    double sum = 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < run->results_n; i++) {
+        const struct bench_result *r = &run->results[i];
+        sum += r->out_of_place.bus_bw + (r->has_in_place ? r->in_place.bus_bw : 0);
+        n += 1 + r->has_in_place;
+    }
+    return n ? sum / n : 0;
+}
+
+int bench_wrong(const struct bench_run *run)
+{
+    int n = 0;
+    for (unsigned i = 0; i < run->results_n; i++) {
+        const struct bench_result *r = &run->results[i];
+        n += (r->out_of_place.wrong > 0) + (r->has_in_place && r->in_place.wrong > 0);
+    }
+    for (unsigned i = 0; i < run->pairs_n; i++)
+        n += run->pairs[i].wrong > 0;
+    return n > run->wrong ? n : run->wrong;
+}
+
+const struct bench_device *bench_device_of(const struct bench_run *run, int rank)
+{
+    for (unsigned i = 0; i < run->devices_n; i++)
+        if (run->devices[i].rank == rank)
+            return &run->devices[i];
+    return NULL;
+}
