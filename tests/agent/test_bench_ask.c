@@ -155,6 +155,24 @@ TEST(what_is_wrong_is_told_with_what_would_be_right)
     ask_finish(&ask);
 }
 
+TEST(host_memory_has_what_liblaunch_has)
+{
+    CHECK_INT(settle("broadcast -d all -o avg", false, 4), ==, 0);
+    CHECK_INT(settle("-o all -d double", false, 4), ==, 0);
+    static const char *const CASES[][2] = {
+        {"--pairs", "--pairs: there is no GPU"},
+        {"gather", "gather: there is no GPU"},
+        {"-d half", "-d half: without a GPU it is int32"},
+        {"-o avg", "-o avg: without a GPU it is sum"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        CHECK_INT(settle(CASES[i][0], true, 4), ==, 0);
+        CHECK_INT(settle(CASES[i][0], false, 4), ==, -EINVAL);
+        CHECK_HAS(err.text, CASES[i][1]);
+    }
+    ask_finish(&ask);
+}
+
 TEST(help_fits_a_terminal)
 {
     char *help = NULL;

@@ -88,7 +88,9 @@ for run in runs:
 assert "NCCL_ALGO=Ring" in runs[0]["env"], runs[0]["env"]
 P
 
+gpus 2
 RECORDS=pairs run bench -g 2 --pairs; expect 0 "pairs"
+gpus 0
 check "the job is asked for pairs" has '^sendrecv .* --pairs$' arguments
 check "a matrix" has '^       0         X      4.00$' out
 check "both ways" has '^       1      6.00         X$' out
@@ -141,6 +143,7 @@ bad() { # PATTERN arguments...
 bad "^launch: -b: must be a size .*, not '8X'$" -b 8X
 bad "^launch: -b: 1073741824 bytes are more than the 1048576 of -e$" -b 1G -e 1M
 bad "did you mean 'float'\?$" -d flaot
+bad "^launch: scatter: there is no GPU .* only all_reduce, all_gather and broadcast" scatter
 bad "^launch: -r: there is no rank 2, the ranks are 0 to 1$" broadcast -r 2 -g 2
 bad "^launch: -t: launch bench does not have this flag of nccl-tests" -t 2
 bad "^launch: --affinity: must be " --affinity=x
@@ -158,6 +161,11 @@ unset LAUNCH_BENCH_JOB
 gpus 0
 if [ -x "$BUILD/launch-bench" ]; then
     run bench -g 2 -b 8 -e 64K -f 8 -n 3; expect 0 "the real job"
+    check "it says what on: $(head -6 out)" has '^#  Rank  1 Group  0 Pid +[0-9]+ on +[^ ]+ device -1 \[host\] host memory$' out
     check "five sizes: $(tail -12 out)" [ "$(grep -cE '^ +[0-9]+ +[0-9]+ +float +sum +-1( +[0-9.]+){3} +0( +[0-9.]+){3} +0$' out)" = 5 ]
+    for collective in all_gather broadcast; do
+        run bench $collective -g 2 -b 64 -e 64 -d all -n 1; expect 0 "$collective"
+        check "$collective of four types: $(cat out)" [ "$(grep -cE '^ +64 +(8|16) +[a-z0-9]+ +none' out)" = 4 ]
+    done
 fi
 finish
