@@ -65,7 +65,7 @@ struct ncclComm {
         bool made;
         unsigned char scalar[8];
     } ops[OPS_MAX]; /* operations that the user made; their numbers begin at ncclNumOps */
-    unsigned refs; /* the user's, and one for every operation on a stream */
+    unsigned refs;  /* the user's, and one for every operation on a stream */
 };
 
 /* Remembers the text for ncclGetLastError(); returns `result`. */

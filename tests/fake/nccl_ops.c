@@ -303,7 +303,8 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
                               "operation returned ncclSuccess");
     if (c->error != ncclSuccess)
         return c->error;
-    if (!stream || fake_nccl_type_bytes(args->type) == 0 || args->root < 0 || args->root >= c->nranks)
+    if (!stream || fake_nccl_type_bytes(args->type) == 0 || args->root < 0 ||
+        args->root >= c->nranks)
         return fake_nccl_fail(ncclInvalidArgument, "fake: no such stream, type, root or peer");
     bool scaled = reduces(args->kind) && args->reduce >= ncclNumOps;
     if (scaled && !fake_nccl_scalar(c, args->reduce))
@@ -398,8 +399,8 @@ ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, nc
         stream);
 }
 
-ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
     return issue(&(struct op){.kind = REDUCE,
                               .in = in,
