@@ -93,8 +93,7 @@ static bool shares(const struct bench_run *run)
 {
     for (unsigned i = 0; !run->host && i < run->devices_n; i++)
         for (unsigned j = 0; j < i; j++)
-            if (run->devices[i].bus[0] &&
-                strcmp(run->devices[i].bus, run->devices[j].bus) == 0)
+            if (run->devices[i].bus[0] && strcmp(run->devices[i].bus, run->devices[j].bus) == 0)
                 return true;
     return false;
 }
@@ -239,8 +238,8 @@ static int compare_machines(const struct baseline *then, const struct baseline *
         hardware |= !software;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s", used ? "; " : "");
         if (is_hashed(part) && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "other %s",
-                                     identity_noun(part));
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "other %s", identity_noun(part));
         else if (used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s: %s then, %s now",
                                      identity_noun(part), or_none(a), or_none(b));

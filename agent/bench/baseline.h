@@ -18,8 +18,9 @@ enum baseline_half { BASELINE_OUT, BASELINE_IN, BASELINE_HALVES_N };
 
 /* One size (of a type, an operation, a root). */
 struct baseline_point {
-    struct bench_result result;       /* each half is that of its median run */
-    double spread[BASELINE_HALVES_N]; /* of the time: half the range of the runs, as part of the median */
+    struct bench_result result; /* each half is that of its median run */
+    double spread
+        [BASELINE_HALVES_N]; /* of the time: half the range of the runs, as part of the median */
 };
 
 /* name in files, how history shows it */
@@ -51,7 +52,7 @@ struct baseline {
     uint64_t min_bytes, max_bytes, step_bytes, step_factor;
     int iterations, warmup, runs, nccl_library;
     char date[BASELINE_DATE_BYTES];
-    struct bench_device *devices; /* owned; only what a person wants to know */
+    struct bench_device *devices;  /* owned; only what a person wants to know */
     struct baseline_point *points; /* owned */
     unsigned devices_n, points_n, history_n;
     struct baseline_event history[BASELINE_HISTORY_MAX]; /* oldest first */

@@ -166,7 +166,7 @@ static int64_t whole_or(struct reader *r, const char *name, int64_t max, int64_t
 {
     struct json_value value;
     return json_member(&r->object, name, &value) && value.type != JSON_NULL ? whole(r, name, 0, max)
-                                                                           : none;
+                                                                            : none;
 }
 
 static double real(struct reader *r, const char *name)
@@ -385,11 +385,11 @@ static int check_format(struct reader *top, const char *data, size_t n, struct e
     if (r.bad || format != BASELINE_FORMAT) {
         char release[32];
         text(&r, "release", release, sizeof release);
-        return err_set(err, -EINVAL,
-                       "format %lld, written by launch %s; this is launch %s, which knows format %d: "
-                       "save it anew",
-                       (long long)format, release[0] ? release : "?", LAUNCH_RELEASE,
-                       BASELINE_FORMAT);
+        return err_set(
+            err, -EINVAL,
+            "format %lld, written by launch %s; this is launch %s, which knows format %d: "
+            "save it anew",
+            (long long)format, release[0] ? release : "?", LAUNCH_RELEASE, BASELINE_FORMAT);
     }
     return 0;
 }

@@ -25,8 +25,9 @@ static int choose_directory(char ret[PATH_MAX], const char *sysroot, struct err 
     else if (home && home[0] == '/')
         n = snprintf(ret, PATH_MAX, "%s/.local/state" FOLDER, home);
     else
-        return err_set(err, -EINVAL,
-                       "no place for baselines: neither HOME nor XDG_STATE_HOME is set; name a file");
+        return err_set(
+            err, -EINVAL,
+            "no place for baselines: neither HOME nor XDG_STATE_HOME is set; name a file");
     return n < PATH_MAX ? 0 : err_set(err, -ENAMETOOLONG, "the directory of baselines");
 }
 
@@ -37,9 +38,9 @@ int baseline_store_path(char ret[PATH_MAX], const struct baseline *b, const char
     int rc = choose_directory(dir, sysroot, err);
     if (rc < 0)
         return rc;
-    int n = snprintf(ret, PATH_MAX, "%s/%s-%d-%016llx.json", dir,
-                     bench_collective_name(b->collective), b->ranks,
-                     (unsigned long long)baseline_key(b));
+    int n =
+        snprintf(ret, PATH_MAX, "%s/%s-%d-%016llx.json", dir, bench_collective_name(b->collective),
+                 b->ranks, (unsigned long long)baseline_key(b));
     return n < PATH_MAX ? 0 : err_set(err, -ENAMETOOLONG, "the directory of baselines");
 }
 
@@ -155,8 +156,8 @@ static int check_replaced(int dir_fd, const char *name, const char *path, struct
         return err_wrap(err, rc, "baseline %s", path);
     return n == 0 || baseline_is_ours(text, n)
                ? 0
-               : err_set(err, -EEXIST, "baseline %s: there is a file that is no baseline: not overwritten",
-                         path);
+               : err_set(err, -EEXIST,
+                         "baseline %s: there is a file that is no baseline: not overwritten", path);
 }
 
 /* On the disk before it has its name. */
@@ -176,13 +177,31 @@ static int write_new(int dir_fd, const char *name, const struct baseline *b)
     return rc;
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int baseline_store_check(const char *path, struct err *err)
+{
+    if (!*name_of(path))
+        return err_set(err, -EINVAL, "baseline %s: name a file, not a directory", path);
+    AUTO_FD dir_fd = open_directory_of(path, err);
+    if (dir_fd < 0)
+        return dir_fd;
+    if (faccessat(dir_fd, ".", W_OK, AT_EACCESS) < 0)
+        return err_set_errno(err, -errno, "baseline %s", path);
+    return check_replaced(dir_fd, name_of(path), path, err);
+}
+
 int baseline_store_save(const struct baseline *b, const char *path, bool kept, struct err *err)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = name_of(path);
     uint32_t dice = 0;
     char beside[32];
     if (!*name)
-        return err_set(err, -EISDIR, "baseline %s: name a file, not a directory", path);
+        return err_set(err, -EINVAL, "baseline %s: name a file, not a directory", path);
     AUTO_FD dir_fd = kept ? open_store(path, err) : open_directory_of(path, err);
     if (dir_fd < 0)
         return dir_fd;

@@ -16,6 +16,9 @@ MUST_CHECK int baseline_store_path(char ret[PATH_MAX], const struct baseline *b,
 /* -ENOENT: there is none; -EINVAL: what is there is no regular file, too large, or errors of baseline_parse(); -errno. */
 MUST_CHECK int baseline_store_load(struct baseline *ret, const char *path, struct err *err);
 
+/* Whether the file may be made or replaced, as far as can be told before. Errors of baseline_store_save(). */
+MUST_CHECK int baseline_store_check(const char *path, struct err *err);
+
 /* Replaces the file, or makes it; kept: in the store, whose directories are made then, and of which others must not be
  * able to change anything. -EEXIST: what is there is no baseline; -EPERM: others may write there; -errno. */
 MUST_CHECK int baseline_store_save(const struct baseline *b, const char *path, bool kept,

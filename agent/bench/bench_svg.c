@@ -18,37 +18,36 @@
 #define TITLE_FITS 84 /* characters of a line */
 #define NOTE_FITS 140
 
-static const char style[] =
-    "<style>\n"
-    "text { fill: #1f2a37; font-size: 12px }\n"
-    ".paper { fill: #ffffff }\n"
-    ".title { font-size: 18px; font-weight: bold }\n"
-    ".note, .tick { fill: #5b6776 }\n"
-    ".grid { stroke: #dde2e9 }\n"
-    ".axis { stroke: #5b6776 }\n"
-    ".out { stroke: #1f6fc4; fill: #1f6fc4 }\n"
-    ".in { stroke: #c7641a; fill: #c7641a }\n"
-    ".then { stroke: #6b7684; fill: #6b7684 }\n"
-    ".band { fill: #6b7684; fill-opacity: 0.2 }\n"
-    ".expected { stroke: #3d8b2a; fill: #3d8b2a }\n"
-    "text.expected { stroke: none }\n"
-    ".slower { stroke: #c62828 }\n"
-    "polyline, .ring { fill: none }\n"
-    "@media (prefers-color-scheme: dark) {\n"
-    "text { fill: #e6eaf0 }\n"
-    ".paper { fill: #161b22 }\n"
-    ".note, .tick { fill: #9aa5b3 }\n"
-    ".grid { stroke: #2c343f }\n"
-    ".axis { stroke: #9aa5b3 }\n"
-    ".out { stroke: #5aa5f2; fill: #5aa5f2 }\n"
-    ".in { stroke: #f0954a; fill: #f0954a }\n"
-    ".then { stroke: #9aa5b3; fill: #9aa5b3 }\n"
-    ".band { fill: #9aa5b3 }\n"
-    ".expected { stroke: #6cc455; fill: #6cc455 }\n"
-    ".slower { stroke: #ff6b6b }\n"
-    "polyline, .ring { fill: none }\n"
-    "}\n"
-    "</style>\n";
+static const char style[] = "<style>\n"
+                            "text { fill: #1f2a37; font-size: 12px }\n"
+                            ".paper { fill: #ffffff }\n"
+                            ".title { font-size: 18px; font-weight: bold }\n"
+                            ".note, .tick { fill: #5b6776 }\n"
+                            ".grid { stroke: #dde2e9 }\n"
+                            ".axis { stroke: #5b6776 }\n"
+                            ".out { stroke: #1f6fc4; fill: #1f6fc4 }\n"
+                            ".in { stroke: #c7641a; fill: #c7641a }\n"
+                            ".then { stroke: #6b7684; fill: #6b7684 }\n"
+                            ".band { fill: #6b7684; fill-opacity: 0.2 }\n"
+                            ".expected { stroke: #3d8b2a; fill: #3d8b2a }\n"
+                            "text.expected { stroke: none }\n"
+                            ".slower { stroke: #c62828 }\n"
+                            "polyline, .ring { fill: none }\n"
+                            "@media (prefers-color-scheme: dark) {\n"
+                            "text { fill: #e6eaf0 }\n"
+                            ".paper { fill: #161b22 }\n"
+                            ".note, .tick { fill: #9aa5b3 }\n"
+                            ".grid { stroke: #2c343f }\n"
+                            ".axis { stroke: #9aa5b3 }\n"
+                            ".out { stroke: #5aa5f2; fill: #5aa5f2 }\n"
+                            ".in { stroke: #f0954a; fill: #f0954a }\n"
+                            ".then { stroke: #9aa5b3; fill: #9aa5b3 }\n"
+                            ".band { fill: #9aa5b3 }\n"
+                            ".expected { stroke: #6cc455; fill: #6cc455 }\n"
+                            ".slower { stroke: #ff6b6b }\n"
+                            "polyline, .ring { fill: none }\n"
+                            "}\n"
+                            "</style>\n";
 
 struct picture {
     FILE *out;
@@ -308,11 +307,8 @@ static void put_title(const struct picture *p)
 void bench_svg(FILE *out, const struct baseline *now, const struct baseline *then,
                const struct baseline_comparison *comparison, const struct expected *expected)
 {
-    struct picture p = {.out = out,
-                        .now = now,
-                        .then = then,
-                        .comparison = comparison,
-                        .expected = expected};
+    struct picture p = {
+        .out = out, .now = now, .then = then, .comparison = comparison, .expected = expected};
     find_scales(&p);
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "

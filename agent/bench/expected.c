@@ -169,6 +169,8 @@ void expected_put(FILE *out, const struct expected *e, const struct bench_run *r
                 "(about %g GB/s)\n",
                 reached, 100 * share, e->plain);
     else
-        fprintf(out, "# WARNING: reached %.2f GB/s, %.0f %% of it; below %.0f %% something is worth a look\n",
+        fprintf(out,
+                "# WARNING: reached %.2f GB/s, %.0f %% of it; below %.0f %% something is worth a "
+                "look\n",
                 reached, 100 * share, 100 * expected_least(e));
 }

@@ -17,8 +17,8 @@ struct expected {
     int gpus;
     enum expected_link link; /* of every pair */
     enum bench_collective collective;
-    double low, high;    /* bus bandwidth in GB/s; the same, where one figure is known */
-    double plain;        /* what is left of it without NVLS, GB/s; 0: not known, or it needs no NVLS */
+    double low, high; /* bus bandwidth in GB/s; the same, where one figure is known */
+    double plain;     /* what is left of it without NVLS, GB/s; 0: not known, or it needs no NVLS */
     uint64_t from_bytes; /* messages of at least this size reach it */
     bool estimated;      /* reasoned, not measured */
     const char *how;     /* "ring", "NVLS", ...; "": not told */
