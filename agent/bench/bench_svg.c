@@ -13,6 +13,7 @@
 #define RIGHT (WIDTH - 28)
 #define TOP 112
 #define BOTTOM (HEIGHT - 56)
+#define KEYS_Y 88
 #define LABELS_X 12 /* at most about so many */
 #define LABELS_Y 8
 #define TITLE_FITS 84 /* characters of a line */
@@ -20,34 +21,36 @@
 
 static const char style[] = "<style>\n"
                             "text { fill: #1f2a37; font-size: 12px }\n"
-                            ".paper { fill: #ffffff }\n"
                             ".title { font-size: 18px; font-weight: bold }\n"
-                            ".note, .tick { fill: #5b6776 }\n"
-                            ".grid { stroke: #dde2e9 }\n"
-                            ".axis { stroke: #5b6776 }\n"
-                            ".out { stroke: #1f6fc4; fill: #1f6fc4 }\n"
-                            ".in { stroke: #c7641a; fill: #c7641a }\n"
-                            ".then { stroke: #6b7684; fill: #6b7684 }\n"
-                            ".band { fill: #6b7684; fill-opacity: 0.2 }\n"
-                            ".expected { stroke: #3d8b2a; fill: #3d8b2a }\n"
-                            "text.expected { stroke: none }\n"
-                            ".slower { stroke: #c62828 }\n"
-                            "polyline, .ring { fill: none }\n"
+                            ".paper { fill: #ffffff }\n"
+                            ".note { fill: #5b6776 }\n"
+                            ".grid { color: #dde2e9 }\n"
+                            ".axis { color: #5b6776 }\n"
+                            ".out { color: #1f6fc4 }\n"
+                            ".in { color: #c7641a }\n"
+                            ".then { color: #6b7684 }\n"
+                            ".expected { color: #3d8b2a }\n"
+                            ".slower { color: #c62828 }\n"
+                            "text.expected { fill: currentColor }\n"
                             "@media (prefers-color-scheme: dark) {\n"
                             "text { fill: #e6eaf0 }\n"
                             ".paper { fill: #161b22 }\n"
-                            ".note, .tick { fill: #9aa5b3 }\n"
-                            ".grid { stroke: #2c343f }\n"
-                            ".axis { stroke: #9aa5b3 }\n"
-                            ".out { stroke: #5aa5f2; fill: #5aa5f2 }\n"
-                            ".in { stroke: #f0954a; fill: #f0954a }\n"
-                            ".then { stroke: #9aa5b3; fill: #9aa5b3 }\n"
-                            ".band { fill: #9aa5b3 }\n"
-                            ".expected { stroke: #6cc455; fill: #6cc455 }\n"
-                            ".slower { stroke: #ff6b6b }\n"
-                            "polyline, .ring { fill: none }\n"
+                            ".note { fill: #9aa5b3 }\n"
+                            ".grid { color: #2c343f }\n"
+                            ".axis { color: #9aa5b3 }\n"
+                            ".out { color: #5aa5f2 }\n"
+                            ".in { color: #f0954a }\n"
+                            ".then { color: #9aa5b3 }\n"
+                            ".expected { color: #6cc455 }\n"
+                            ".slower { color: #ff6b6b }\n"
+                            "text.expected { fill: currentColor }\n"
                             "}\n"
                             "</style>\n";
+
+#define FILL "fill=\"currentColor\""
+#define STROKE "fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\""
+#define DASHES "stroke-dasharray=\"7 4\""
+#define DOTS "stroke-dasharray=\"2 3\""
 
 struct picture {
     FILE *out;
@@ -152,10 +155,18 @@ static void PRINTF_LIKE(6, 7) put_text(FILE *out, double x, double y, const char
     fputs("</text>\n", out);
 }
 
-static void put_line(FILE *out, const char *class, double x1, double y1, double x2, double y2)
+static void put_line(FILE *out, const char *class, const char *attributes, double x1, double y1,
+                     double x2, double y2)
 {
-    fprintf(out, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", class,
-            x1, y1, x2, y2);
+    fprintf(out,
+            "<line class=\"%s\" stroke=\"currentColor\" %s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
+            "y2=\"%.1f\"/>\n",
+            class, attributes, x1, y1, x2, y2);
+}
+
+static void put_ring(FILE *out, double x, double y)
+{
+    fprintf(out, "<circle class=\"slower\" " STROKE " cx=\"%.1f\" cy=\"%.1f\" r=\"7\"/>\n", x, y);
 }
 
 static void put_axes(const struct picture *p)
@@ -163,8 +174,8 @@ static void put_axes(const struct picture *p)
     double step = step_of(p->top);
     for (int i = 0; i * step <= p->top; i++) {
         double y = y_of(p, i * step);
-        put_line(p->out, i ? "grid" : "axis", LEFT, y, RIGHT, y);
-        put_text(p->out, LEFT - 8, y + 4, "class=\"tick\" text-anchor=\"end\"", 20, "%g", i * step);
+        put_line(p->out, i ? "grid" : "axis", "", LEFT, y, RIGHT, y);
+        put_text(p->out, LEFT - 8, y + 4, "class=\"note\" text-anchor=\"end\"", 20, "%g", i * step);
     }
     int stride = (int)((p->most - p->least) / LABELS_X) + 1;
     for (int power = 0; power < 63; power += stride) {
@@ -172,8 +183,8 @@ static void put_axes(const struct picture *p)
         if (power < p->least || power > p->most)
             continue;
         double x = x_of(p, (uint64_t)1 << power);
-        put_line(p->out, "axis", x, BOTTOM, x, BOTTOM + 5);
-        put_text(p->out, x, BOTTOM + 20, "class=\"tick\" text-anchor=\"middle\"", 20, "%s",
+        put_line(p->out, "axis", "", x, BOTTOM, x, BOTTOM + 5);
+        put_text(p->out, x, BOTTOM + 20, "class=\"note\" text-anchor=\"middle\"", 20, "%s",
                  baseline_put_size((uint64_t)1 << power, size));
     }
     put_text(p->out, (LEFT + RIGHT) / 2.0, HEIGHT - 14, "text-anchor=\"middle\"", 80,
@@ -187,7 +198,7 @@ static void put_axes(const struct picture *p)
 static void put_curve(const struct picture *p, const struct baseline *b, enum baseline_half which,
                       const char *class, const char *attributes)
 {
-    fprintf(p->out, "<polyline class=\"%s\" stroke-width=\"2\" %s points=\"", class, attributes);
+    fprintf(p->out, "<polyline class=\"%s\" " STROKE " %s points=\"", class, attributes);
     for (unsigned i = 0; i < b->points_n; i++)
         if (is_drawn(p, i))
             fprintf(p->out, "%.1f,%.1f ", x_of(p, b->points[i].result.size),
@@ -205,15 +216,13 @@ static void put_dots(const struct picture *p, enum baseline_half which, const ch
         char size[24];
         double x = x_of(p, r->size), y = y_of(p, bw_of(p, p->now, i, which));
         fprintf(p->out,
-                "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s: %.2f GB/s, %.2f "
+                "<circle class=\"%s\" " FILL
+                " cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s: %.2f GB/s, %.2f "
                 "us</title></circle>\n",
                 class, x, y, baseline_put_size(r->size, size), bw_of(p, p->now, i, which),
                 baseline_half(r, which)->time);
         if (p->comparison && p->comparison->points[i][which].verdict == BASELINE_SLOWER)
-            fprintf(p->out,
-                    "<circle class=\"slower ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"7\" "
-                    "stroke-width=\"2\"/>\n",
-                    x, y);
+            put_ring(p->out, x, y);
     }
 }
 
@@ -221,7 +230,7 @@ static void put_dots(const struct picture *p, enum baseline_half which, const ch
 static void put_band(const struct picture *p)
 {
     const struct baseline *b = p->then;
-    fputs("<polygon class=\"band\" points=\"", p->out);
+    fputs("<polygon class=\"then\" " FILL " fill-opacity=\"0.2\" points=\"", p->out);
     for (unsigned i = 0; i < b->points_n; i++)
         if (is_drawn(p, i))
             fprintf(p->out, "%.1f,%.1f ", x_of(p, b->points[i].result.size),
@@ -235,24 +244,21 @@ static void put_band(const struct picture *p)
     fputs("\"/>\n", p->out);
 }
 
-/* From the size on from which it is to be had; all along where the sweep ends before. */
+/* Whole from the size on from which it is to be had. */
 static void put_expected(const struct picture *p)
 {
     const struct expected *e = p->expected;
-    double low = y_of(p, e->low), high = y_of(p, e->high);
-    bool reached = lg(e->from_bytes) < p->most;
-    double from = reached && lg(e->from_bytes) > p->least ? x_of(p, e->from_bytes) : LEFT;
+    double low = y_of(p, e->low), high = y_of(p, e->high), from = x_of(p, e->from_bytes);
     char value[EXPECTED_BYTES], machine[EXPECTED_BYTES];
+    from = from < LEFT ? LEFT : from > RIGHT ? RIGHT : from;
     if (e->low < e->high)
         fprintf(p->out,
-                "<rect class=\"expected\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-                "stroke=\"none\" fill-opacity=\"0.2\"/>\n",
+                "<rect class=\"expected\" " FILL " fill-opacity=\"0.2\" x=\"%.1f\" y=\"%.1f\" "
+                "width=\"%.1f\" height=\"%.1f\"/>\n",
                 from, high, RIGHT - from, low - high);
-    fprintf(p->out,
-            "<line class=\"expected\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" "
-            "stroke-width=\"2\" %s/>\n",
-            from, low, RIGHT, low, reached ? "" : "stroke-dasharray=\"2 6\"");
-    put_text(p->out, LEFT + 8, high > TOP + 20 ? high - 7 : low + 18, "class=\"expected\"",
+    put_line(p->out, "expected", "stroke-width=\"2\" " DOTS, LEFT, low, from, low);
+    put_line(p->out, "expected", "stroke-width=\"2\"", from, low, RIGHT, low);
+    put_text(p->out, LEFT + 8, high > TOP + 16 ? high - 7 : low + 18, "class=\"expected\"",
              NOTE_FITS, "expected: %s (%s; source: %s)", expected_value(e, value),
              expected_machine(e, machine), e->source);
 }
@@ -262,16 +268,11 @@ static void put_expected(const struct picture *p)
 static double put_key(const struct picture *p, double x, const char *class, const char *attributes,
                       const char *label)
 {
-    fprintf(p->out,
-            "<line class=\"%s\" x1=\"%.1f\" y1=\"88\" x2=\"%.1f\" y2=\"88\" stroke-width=\"2\" "
-            "%s/>\n",
-            class, x, x + 28, attributes);
-    put_text(p->out, x + 34, 92, "", 60, "%s", label);
-    return x + 34 + 7.0 * (double)strlen(label) + 24;
+    fprintf(p->out, "<path class=\"%s\" " STROKE " %s d=\"M%.1f %dh28\"/>\n", class, attributes, x,
+            KEYS_Y);
+    put_text(p->out, x + 34, KEYS_Y + 4, "", 60, "%s", label);
+    return x + 34 + 6.3 * (double)strlen(label) + 24;
 }
-
-#define DASHES "stroke-dasharray=\"7 4\""
-#define DOTS "stroke-dasharray=\"2 3\""
 
 static void put_keys(const struct picture *p)
 {
@@ -285,11 +286,8 @@ static void put_keys(const struct picture *p)
              baseline_put_date(p->then->date, date));
     x = put_key(p, x, "then", DOTS, label);
     if (p->comparison->slower_n) {
-        fprintf(p->out,
-                "<circle class=\"slower ring\" cx=\"%.1f\" cy=\"88\" r=\"7\" "
-                "stroke-width=\"2\"/>\n",
-                x + 8);
-        put_text(p->out, x + 22, 92, "", 60, "slower");
+        put_ring(p->out, x + 8, KEYS_Y);
+        put_text(p->out, x + 22, KEYS_Y + 4, "", 60, "slower");
     }
 }
 

@@ -66,8 +66,8 @@ TEST(a_sweep_is_drawn_with_its_baseline_and_what_is_expected)
     char *text = draw(&run, &then, e);
     check_xml(text);
     CHECK_INT(count(text, "<polyline"), ==, 3);
-    CHECK_INT(count(text, "<polygon class=\"band\""), ==, 1);
-    CHECK_INT(count(text, "class=\"slower ring\""), ==, 2); /* the point, and in the key */
+    CHECK_INT(count(text, "<polygon class=\"then\""), ==, 1);
+    CHECK_INT(count(text, "<circle class=\"slower\""), ==, 2); /* the point, and in the key */
     CHECK_INT(count(text, "<circle class=\"out\""), ==, RIG_SIZES);
     CHECK_HAS(text, "expected: 363 GB/s (4 x H200 over NVLink, ring; source: stas00");
     CHECK_HAS(text, "baseline of 2026-11-29 20:59:45, and its limits");
