@@ -11,6 +11,12 @@ bool bench_fast_enough(const struct bench_run *run, double min_bw)
     return min_bw < 0 || bench_average(run) >= min_bw * MIN_BW_SHARE;
 }
 
+static void put_notes(FILE *out, const struct bench_run *run, unsigned from)
+{
+    for (unsigned i = from; i < run->notes_n; i++)
+        fprintf(out, "# %s\n", run->notes[i]);
+}
+
 static void put_device(FILE *out, const struct bench_device *d)
 {
     /* "0000:18:00.0": the function is left out */
@@ -45,14 +51,8 @@ void bench_text_header(FILE *out, const struct bench_run *run)
         if (d)
             put_device(out, d);
     }
-    for (unsigned i = 0; i < run->notes_n; i++)
-        bench_text_note(out, run->notes[i]);
+    put_notes(out, run, 0);
     fputs("#\n", out);
-}
-
-void bench_text_note(FILE *out, const char *note)
-{
-    fprintf(out, "# %s\n", note);
 }
 
 static void put_heads(FILE *out, const char *const heads[13])
@@ -133,7 +133,7 @@ static void put_sampled(FILE *out, const struct bench_run *run)
                 (unsigned long long)from, least * 100);
 }
 
-void bench_text_footer(FILE *out, const struct bench_run *run, double min_bw)
+void bench_text_footer(FILE *out, const struct bench_run *run, double min_bw, unsigned notes)
 {
     int wrong = bench_wrong(run);
     fprintf(out, "# %-20s : %d %s\n", "Out of bounds values", wrong, wrong ? "FAILED" : "OK");
@@ -142,6 +142,7 @@ void bench_text_footer(FILE *out, const struct bench_run *run, double min_bw)
             : bench_fast_enough(run, min_bw) ? "OK"
                                              : "FAILED");
     put_sampled(out, run);
+    put_notes(out, run, notes);
     fprintf(out, "#\n# Collective test concluded: %s_perf\n#\n\n",
             bench_collective_name(run->collective));
 }

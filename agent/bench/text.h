@@ -11,16 +11,13 @@
 /* Everything above the first result: the run's first record and its devices are there. */
 void bench_text_header(FILE *out, const struct bench_run *run);
 
-/* "# note", for those that come later. */
-void bench_text_note(FILE *out, const char *note);
-
 /* The heads of the columns. */
 void bench_text_columns(FILE *out);
 
 void bench_text_result(FILE *out, const struct bench_result *result);
 
-/* min_bw: what NCCL_TESTS_MIN_BW asks for; negative: nothing. */
-void bench_text_footer(FILE *out, const struct bench_run *run, double min_bw);
+/* min_bw: what NCCL_TESTS_MIN_BW asks for; negative: nothing. notes: how many the header has shown. */
+void bench_text_footer(FILE *out, const struct bench_run *run, double min_bw, unsigned notes);
 
 /* Whether the average passes, with nccl-tests' tolerance of 10 %. */
 bool bench_fast_enough(const struct bench_run *run, double min_bw);
