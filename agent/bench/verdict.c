@@ -9,18 +9,31 @@
 #define NVML_LIMIT_MS 10000
 #define NOISY 0.10 /* a spread above it hides what one would like to see */
 
-int verdict_check(const struct verdict_ask *ask, struct err *err)
+static void count_all(void *user, const char *name, const struct baseline *b, const struct err *err)
+{
+    (void)name, (void)b, (void)err;
+    ++*(unsigned *)user;
+}
+
+int verdict_check(const struct verdict_ask *ask, const char *sysroot, struct err *err)
 {
     struct baseline b;
+    unsigned n = 0;
     int rc = 0;
     if (ask->save && ask->save_file)
         rc = baseline_store_check(ask->save_file, err);
-    if (rc == 0 && ask->compare && ask->compare_file) {
+    if (rc < 0 || !ask->compare)
+        return rc;
+    if (ask->compare_file) {
         rc = baseline_store_load(&b, ask->compare_file, err);
         if (rc == 0)
             baseline_finish(&b);
+    } else {
+        rc = baseline_store_walk(sysroot, count_all, &n, err);
+        if (rc == -ENOENT || rc == 0)
+            rc = err_set(err, -ENOENT, "--compare: no baseline is kept; make one with --save");
     }
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* ---- found ---- */

@@ -24,8 +24,9 @@ struct verdict {
     struct bench_run *run;                 /* borrowed: the last one */
 };
 
-/* Before anything is started: a named baseline that can't be read, or a file that can't be replaced, is told now. */
-MUST_CHECK int verdict_check(const struct verdict_ask *ask, struct err *err);
+/* Before anything is started: a named baseline that can't be read, none at all, or a file that can't be replaced, is told
+ * now. */
+MUST_CHECK int verdict_check(const struct verdict_ask *ask, const char *sysroot, struct err *err);
 
 /* Measures n runs of a sweep, of which the last one was shown, against what is asked for. picture: it is to be drawn. Reads
  * the topology only if that needs it. *ret: the caller's to finish, after an error, too. -EINVAL: not comparable, or not fit to be kept; -ENOENT: no such baseline;
