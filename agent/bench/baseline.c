@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "baseline.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SPREADS 3 /* this many of them are noise */
@@ -55,27 +56,26 @@ static int check_run(const struct bench_run *run, const struct bench_run *first,
 
 static int by_time(const void *a, const void *b)
 {
-    double x = (*(const struct bench_half *const *)a)->time,
-           y = (*(const struct bench_half *const *)b)->time;
+    double x = ((const struct bench_half *)a)->time, y = ((const struct bench_half *)b)->time;
     return (x > y) - (x < y);
 }
 
 /* The run in the middle, and half the range as part of it. halves: room for n. */
 static struct bench_half middle(const struct bench_run *runs, unsigned n, unsigned point,
-                                enum baseline_half which, const struct bench_half **halves,
+                                enum baseline_half which, struct bench_half *halves,
                                 double *ret_spread)
 {
     for (unsigned i = 0; i < n; i++)
-        halves[i] = baseline_half(&runs[i].results[point], which);
-    qsort(halves, n, sizeof(*halves), by_time);
-    const struct bench_half *median = halves[(n - 1) / 2];
-    double range = halves[n - 1]->time - halves[0]->time;
+        halves[i] = *baseline_half(&runs[i].results[point], which);
+    qsort(halves, n, sizeof *halves, by_time);
+    const struct bench_half *median = &halves[(n - 1) / 2];
+    double range = halves[n - 1].time - halves[0].time;
     *ret_spread = median->time > 0 ? range / 2 / median->time : 0;
     return *median;
 }
 
 static void fill_points(struct baseline *b, const struct bench_run *runs, unsigned n,
-                        const struct bench_half **halves)
+                        struct bench_half *halves)
 {
     for (unsigned i = 0; i < runs->results_n; i++) {
         struct baseline_point *point = &b->points[b->points_n++];
@@ -108,6 +108,7 @@ static void put_now(char ret[BASELINE_DATE_BYTES], time_t now)
 int baseline_make(struct baseline *ret, const struct bench_run *runs, unsigned n,
                   const struct topology *t, time_t now, struct err *err)
 {
+    assert(n > 0);
     for (unsigned i = 0; i < n; i++) {
         int rc = check_run(&runs[i], runs, err);
         if (rc < 0)
@@ -125,16 +126,18 @@ int baseline_make(struct baseline *ret, const struct bench_run *runs, unsigned n
                          .warmup = runs->warmup,
                          .nccl_library = runs->nccl_library,
                          .runs = (int)n};
-    AUTO_FREE const struct bench_half **halves = malloc(n * sizeof(*halves));
+    struct bench_half *halves = calloc(n, sizeof *halves);
     b.points = calloc(runs->results_n, sizeof *b.points);
     b.devices = calloc(runs->devices_n ? runs->devices_n : 1, sizeof *b.devices);
     if (!halves || !b.points || !b.devices) {
+        free(halves);
         baseline_finish(&b);
         return err_set_errno(err, -ENOMEM, "baseline");
     }
     for (; b.devices_n < runs->devices_n; b.devices_n++)
         b.devices[b.devices_n] = runs->devices[b.devices_n];
     fill_points(&b, runs, n, halves);
+    free(halves);
     identity_read(&b.identity, runs, t);
     put_now(b.date, now);
     *ret = b;

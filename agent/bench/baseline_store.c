@@ -46,6 +46,24 @@ int baseline_store_path(char ret[PATH_MAX], const struct baseline *b, const char
 
 /* ---- read ---- */
 
+/* What there is, n bytes at most. */
+static int read_all(int fd, char *text, size_t n, size_t *ret_n)
+{
+    size_t used = 0;
+    while (used < n) {
+        ssize_t got = read(fd, text + used, n - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        used += (size_t)got;
+    }
+    *ret_n = used;
+    return 0;
+}
+
 /* Reads all of a regular file; *ret is the caller's to free(). */
 static int read_file(int dir_fd, const char *name, char **ret, size_t *ret_n, struct err *err)
 {
@@ -60,32 +78,27 @@ static int read_file(int dir_fd, const char *name, char **ret, size_t *ret_n, st
     if (st.st_size > FILE_BYTES_MAX)
         return err_set(err, -EINVAL, "it is too large for a baseline: %lld bytes",
                        (long long)st.st_size);
-    AUTO_FREE char *text = malloc((size_t)st.st_size + 1);
+    char *text = malloc((size_t)st.st_size + 1);
     if (!text)
         return err_set_errno(err, -ENOMEM, "baseline");
-    size_t used = 0;
-    while (used < (size_t)st.st_size) {
-        ssize_t n = read(fd, text + used, (size_t)st.st_size - used);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(err, -errno, "%s", strerror(errno));
-        if (n == 0)
-            break;
-        used += (size_t)n;
+    int rc = read_all(fd, text, (size_t)st.st_size, ret_n);
+    if (rc < 0) {
+        free(text);
+        return err_set(err, rc, "%s", strerror(-rc));
     }
     *ret = text;
-    *ret_n = used;
-    text = NULL;
     return 0;
 }
 
 static int load_at(struct baseline *ret, int dir_fd, const char *name, struct err *err)
 {
-    AUTO_FREE char *text = NULL;
+    char *text = NULL;
     size_t n = 0;
     int rc = read_file(dir_fd, name, &text, &n, err);
-    return rc < 0 ? rc : baseline_parse(ret, text, n, err);
+    if (rc == 0)
+        rc = baseline_parse(ret, text, n, err);
+    free(text);
+    return rc;
 }
 
 int baseline_store_load(struct baseline *ret, const char *path, struct err *err)
@@ -246,11 +259,11 @@ int baseline_store_walk(const char *sysroot,
         return err_set_errno(err, -errno, "baselines in %s", dir);
     for (int i = 0; i < n; i++) {
         struct err why = {0};
-        AUTO_FREE struct baseline *b = calloc(1, sizeof *b);
-        bool readable = b && load_at(b, fd, names[i]->d_name, &why) == 0;
-        visit(user, names[i]->d_name, readable ? b : NULL, &why);
+        struct baseline b;
+        bool readable = load_at(&b, fd, names[i]->d_name, &why) == 0;
+        visit(user, names[i]->d_name, readable ? &b : NULL, &why);
         if (readable)
-            baseline_finish(b);
+            baseline_finish(&b);
         free(names[i]);
     }
     free(names);

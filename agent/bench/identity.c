@@ -64,10 +64,12 @@ static bool has(const struct gpus *gpus, const struct bench_device *device)
     return false;
 }
 
-static int by_bus(const void *a, const void *b)
+static void insert(struct gpus *gpus, const struct bench_device *device)
 {
-    return strcmp((*(const struct bench_device *const *)a)->bus,
-                  (*(const struct bench_device *const *)b)->bus);
+    unsigned at = gpus->n++;
+    for (; at > 0 && strcmp(gpus->of[at - 1]->bus, device->bus) > 0; at--)
+        gpus->of[at] = gpus->of[at - 1];
+    gpus->of[at] = device;
 }
 
 static struct gpus gpus_of(const struct bench_run *run)
@@ -75,8 +77,7 @@ static struct gpus gpus_of(const struct bench_run *run)
     struct gpus gpus = {.n = 0};
     for (unsigned i = 0; !run->host && i < run->devices_n && gpus.n < GPU_MAX; i++)
         if (run->devices[i].device >= 0 && !has(&gpus, &run->devices[i]))
-            gpus.of[gpus.n++] = &run->devices[i];
-    qsort(gpus.of, gpus.n, sizeof *gpus.of, by_bus);
+            insert(&gpus, &run->devices[i]);
     return gpus;
 }
 
@@ -102,8 +103,10 @@ static void put_models(char ret[IDENTITY_BYTES], const struct gpus *gpus)
 /* What the link may become, not what it has just slept down to. */
 static uint64_t hash_gpu(uint64_t hash, const struct topology *t, int gpu)
 {
-    const struct pci_link most = gpu < 0 ? (struct pci_link){0, 0} : t->gpu[gpu].most;
-    return identity_hash(hash, &most, sizeof most);
+    char link[32] = "?";
+    if (gpu >= 0)
+        snprintf(link, sizeof link, "%u x%u", t->gpu[gpu].most.gen, t->gpu[gpu].most.width);
+    return hash_text(hash, link);
 }
 
 static void put_links(char ret[IDENTITY_BYTES], const struct gpus *gpus, const struct topology *t)
