@@ -369,7 +369,7 @@ static int run_jobs(struct bench *b, struct child_end *end, struct err *err)
 
 static int run_bench(struct bench *b, struct err *err)
 {
-    struct child_end end;
+    struct child_end end = {0};
     b->context.start = time(NULL);
     int rc = run_jobs(b, &end, err);
     if (rc < 0)

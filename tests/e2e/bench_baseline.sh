@@ -137,4 +137,7 @@ bench rtx; expect 0 "a model that needs none"
 check "the source is named" has '^# Expected bus bandwidth: about 35 GB/s from 64M up \(4 x RTX 5090 over PCIe; source: nccl issue 1639\)$' out
 bench rtx_slow; expect 0 "too slow is a warning"
 check "which says by how much: $(tail -2 out)" has '^# WARNING: reached 1[0-9.]+ GB/s, [0-9]+ % of it; below 60 % something is worth a look$' out
+
+# ---- files of the fuzzer ----
+"$BUILD/tests/fuzz/baseline" "$SRC"/tests/fuzz/corpus_baseline/* 2>err || fail "a baseline of the corpus: $(cat err)"
 finish

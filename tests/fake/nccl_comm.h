@@ -13,6 +13,7 @@
 #define RANKS_MAX 64
 #define CHUNK_BYTES 65536
 #define BOX_BYTES 4096
+#define OPS_MAX 4
 
 /* One rank's share of the meeting place; it alone writes here. */
 struct seat {
@@ -60,6 +61,10 @@ struct ncclComm {
     struct batch
         *waiting; /* the first operation, not on its stream before all ranks have issued theirs */
     bool connected;
+    struct {
+        bool made;
+        unsigned char scalar[8];
+    } ops[OPS_MAX]; /* operations that the user made; their numbers begin at ncclNumOps */
     unsigned refs; /* the user's, and one for every operation on a stream */
 };
 
@@ -77,6 +82,10 @@ void fake_nccl_drop_waiting(struct ncclComm *c) __attribute__((visibility("hidde
 /* What a call returns that goes on in the background: ncclInProgress, or its end if c is
  * blocking. */
 ncclResult_t fake_nccl_begun(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* What that operation multiplies by, 8 bytes; NULL: there is no such operation. */
+const unsigned char *fake_nccl_scalar(const struct ncclComm *c, ncclRedOp_t op)
+    __attribute__((visibility("hidden")));
 
 /* Ends the process if c was freed. */
 void fake_nccl_check(const struct ncclComm *c, const char *call)
