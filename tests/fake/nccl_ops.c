@@ -24,7 +24,7 @@ struct op {
     ncclDataType_t type;
     ncclRedOp_t reduce;
     int root; /* or peer */
-    bool published, stuck;
+    bool published, stuck, lost;
     struct ncclComm *comm;
     struct op *next;
 };
@@ -133,6 +133,8 @@ static void combine(struct op *o, size_t n)
         memcpy(out, seat[0].data + from, bytes);
         for (int r = 1; r < c->nranks; r++)
             reduce(out, seat[r].data + from, n, o->type, o->reduce);
+        if (o->done == 0 && fake_nccl_fault("FAKE_NCCL_WRONG"))
+            out[0] ^= 1;
     }
     atomic_store(&seat[c->rank].consumed, ++c->round);
     o->published = false;
@@ -221,6 +223,8 @@ static bool batch_progress(struct fake_work *work)
         }
         if (o->stuck)
             fail_later(o->comm);
+        else if (o->lost) /* hangs */
+            collective_waits = true;
         else if (o->kind == SEND || o->kind == RECV)
             progress_pair(o);
         else if (!collective_waits)
@@ -268,6 +272,7 @@ ncclResult_t fake_nccl_connect(struct ncclComm *c)
     c->waiting = NULL;
     c->connected = true;
     c->state = READY;
+    fake_nccl_log_ring(c);
     return ncclSuccess;
 }
 
@@ -326,6 +331,22 @@ static void stay_inside(struct ncclComm *c)
     c->inside--;
 }
 
+static void log_choice(const struct op *o)
+{
+    static const char *const names[] = {[ALL_REDUCE] = "AllReduce",
+                                        [BROADCAST] = "Broadcast",
+                                        [ALL_GATHER] = "AllGather",
+                                        [REDUCE_SCATTER] = "ReduceScatter"};
+    const struct ncclComm *c = o->comm;
+
+    if (o->kind == SEND || o->kind == RECV)
+        fake_nccl_log_pair(c, o->kind == SEND ? c->rank : o->root,
+                           o->kind == SEND ? o->root : c->rank);
+    else
+        fake_nccl_info("%s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..1}", names[o->kind],
+                       o->count * type_bytes(o->type), o->count > 4096 ? "SIMPLE" : "LL");
+}
+
 static ncclResult_t issue(const struct op *args, cudaStream_t stream)
 {
     struct ncclComm *c = args->comm;
@@ -361,7 +382,9 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
     b->last = &o->next;
     c->refs++;
     c->issued++;
-    o->stuck = shall_fail(c);
+    o->stuck = shall_fail(c) || fake_nccl_fault("FAKE_NCCL_ERROR");
+    o->lost = fake_nccl_fault("FAKE_NCCL_HANG");
+    log_choice(o);
     if (group_depth == 0)
         return launch_batch(b);
     group = b;
