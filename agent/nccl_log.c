@@ -327,12 +327,13 @@ enum nccl_phase nccl_log_phase(const struct nccl_log_process *process)
 const char *nccl_phase_words(enum nccl_phase phase)
 {
     static const char *const words[] = {
-        [NCCL_PHASE_SILENT] = "has not called NCCL",
-        [NCCL_PHASE_BOOTSTRAP] = "has called NCCL, but begun no communicator",
-        [NCCL_PHASE_INIT] = "sets up its communicator: meets the others, looks at the machine",
-        [NCCL_PHASE_READY] = "has its communicator, is connected to nobody",
-        [NCCL_PHASE_CONNECT] = "sets up its connections",
-        [NCCL_PHASE_DATA] = "is connected; no data comes through",
+        [NCCL_PHASE_SILENT] = "NCCL not called, or no communicator begun",
+        [NCCL_PHASE_BOOTSTRAP] = "NCCL called, no communicator begun",
+        [NCCL_PHASE_INIT] =
+            "in the set-up of the communicator: meeting the others, looking at the machine",
+        [NCCL_PHASE_READY] = "communicator set up, connected to nobody",
+        [NCCL_PHASE_CONNECT] = "setting up connections",
+        [NCCL_PHASE_DATA] = "connected; no data comes through",
     };
     return words[phase];
 }

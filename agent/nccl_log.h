@@ -84,7 +84,7 @@ void nccl_log_line(struct nccl_log *log, const char *line, size_t n);
 void nccl_log_text(struct nccl_log *log, const char *text, size_t n);
 
 enum nccl_phase nccl_log_phase(const struct nccl_log_process *process);
-/* "waits for the others ...": what a rank in that phase does. */
+/* "setting up connections": where ranks in that phase are. */
 const char *nccl_phase_words(enum nccl_phase phase);
 /* The process of that rank; NULL: none told. */
 const struct nccl_log_process *nccl_log_rank(const struct nccl_log *log, int rank);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "check.h"
 #include "control.h"
 #include "gpus.h"
 #include "help.h"
@@ -13,6 +14,8 @@ const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
     {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"check", "[--timeout=TIME] [--json] [options of launch]",
+     "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
      cmd_status},
