@@ -29,7 +29,7 @@ struct transports_pair {
     enum transports_way chosen, expected;
     char link[8]; /* between the GPUs, as `launch topo` has it: "NV18"; empty: not known */
     bool differs;
-    char why[256]; /* they differ: why, as far as can be seen */
+    char why[512]; /* they differ: why, as far as can be seen */
 };
 
 /* From rank `from` to rank `to`. */
