@@ -206,6 +206,19 @@ static void take_nvls(struct nccl_log *log, const char *text)
         log->nvls = -1;
 }
 
+void nccl_log_choose(struct nccl_log *log, const struct nccl_log_choice *choice)
+{
+    for (unsigned i = 0; i < log->choices_n; i++) {
+        const struct nccl_log_choice *old = &log->choice[i];
+        if (old->bytes == choice->bytes && strcmp(old->what, choice->what) == 0 &&
+            strcmp(old->algorithm, choice->algorithm) == 0 &&
+            strcmp(old->protocol, choice->protocol) == 0)
+            return;
+    }
+    if (log->choices_n < NCCL_LOG_LISTS_MAX)
+        log->choice[log->choices_n++] = *choice;
+}
+
 /* "AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}"; 2.18: "... Algo 1 proto 2 time 21.0". */
 static void take_choice(struct nccl_log *log, const char *at)
 {
@@ -215,11 +228,7 @@ static void take_choice(struct nccl_log *log, const char *at)
         !name(&at, choice.algorithm, sizeof choice.algorithm) || !word(&at, " proto ") ||
         !name(&at, choice.protocol, sizeof choice.protocol))
         return;
-    for (unsigned i = 0; i < log->choices_n; i++)
-        if (memcmp(&log->choice[i], &choice, sizeof choice) == 0)
-            return;
-    if (log->choices_n < NCCL_LOG_LISTS_MAX)
-        log->choice[log->choices_n++] = choice;
+    nccl_log_choose(log, &choice);
 }
 
 /* "NCCL_P2P_LEVEL set by environment to LOC", with a full stop in older ones. From a file it reads the same. */

@@ -83,6 +83,9 @@ void nccl_log_line(struct nccl_log *log, const char *line, size_t n);
 /* Takes a whole text. */
 void nccl_log_text(struct nccl_log *log, const char *text, size_t n);
 
+/* Adds a choice, once. */
+void nccl_log_choose(struct nccl_log *log, const struct nccl_log_choice *choice);
+
 enum nccl_phase nccl_log_phase(const struct nccl_log_process *process);
 /* "setting up connections": where ranks in that phase are. */
 const char *nccl_phase_words(enum nccl_phase phase);

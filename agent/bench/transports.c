@@ -169,6 +169,6 @@ void transports_merge(struct nccl_log *log, const struct nccl_log *other)
             log->channel[from][to] |= other->channel[from][to];
             log->gdr[from][to] |= other->gdr[from][to];
         }
-    for (unsigned i = 0; i < other->choices_n && log->choices_n < NCCL_LOG_LISTS_MAX; i++)
-        log->choice[log->choices_n++] = other->choice[i];
+    for (unsigned i = 0; i < other->choices_n; i++)
+        nccl_log_choose(log, &other->choice[i]);
 }

@@ -4,6 +4,7 @@
  * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
  *   FAKE_CUDA_CAPTURE=1 every stream is being captured
  *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
@@ -168,7 +169,13 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
 
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
-    snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    const char *list = getenv("FAKE_GPU_BUS");
+    for (int i = 0; list && i < physical[device]; i++)
+        list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+    if (list)
+        snprintf(bus_id, (size_t)size, "%.*s", (int)strcspn(list, ","), list);
+    else
+        snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
     return cudaSuccess;
 }
 
