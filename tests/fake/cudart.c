@@ -5,6 +5,7 @@
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
  *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
+ *   FAKE_SM=N           their compute capability, 90 if unset
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
  *   FAKE_CUDA_CAPTURE=1 every stream is being captured
  *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define DEVICES_MAX 64
+#define MEMORY_BYTES ((size_t)1 << 30)
 #define BUS_FIRST 0x10 /* bus number of device 0 */
 
 struct CUstream_st {
@@ -179,9 +181,39 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    int physical[DEVICES_MAX];
+    const char *text = getenv("FAKE_SM");
+    int sm = text ? atoi(text) : 90;
+
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    if (attribute != cudaDevAttrComputeCapabilityMajor &&
+        attribute != cudaDevAttrComputeCapabilityMinor)
+        return cudaErrorInvalidValue;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? sm / 10 : sm % 10;
+    return cudaSuccess;
+}
+
+/* Writes what tests/fake's header names and no more: the real struct is longer. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    int physical[DEVICES_MAX];
+
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    snprintf(properties->name, sizeof(properties->name), "Fake GPU");
+    memset(&properties->uuid, 0, sizeof(properties->uuid));
+    properties->uuid.bytes[3] = (char)(160 + physical[device]); /* as tests/e2e/lib.sh's gpus() */
+    properties->uuid.bytes[15] = (char)physical[device];
+    properties->totalGlobalMem = MEMORY_BYTES;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
-    *left = *total = (size_t)1 << 30;
+    *left = *total = MEMORY_BYTES;
     return cudaSuccess;
 }
 
@@ -349,5 +381,35 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     *c = (struct copy){{copy_progress, copy_drop, NULL}, to, from, bytes};
     LOCKED;
     fake_stream_push(stream, &c->work);
+    return cudaSuccess;
+}
+
+struct set {
+    struct fake_work work;
+    void *to;
+    int value;
+    size_t bytes;
+};
+
+static bool set_progress(struct fake_work *work)
+{
+    struct set *s = (struct set *)work;
+
+    memset(s->to, s->value, s->bytes);
+    return true;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    struct set *s;
+
+    if (!stream)
+        return cudaMemset(to, value, bytes);
+    s = malloc(sizeof(*s));
+    if (!s)
+        return cudaErrorMemoryAllocation;
+    *s = (struct set){{set_progress, copy_drop, NULL}, to, value, bytes};
+    LOCKED;
+    fake_stream_push(stream, &s->work);
     return cudaSuccess;
 }

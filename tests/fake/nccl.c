@@ -16,6 +16,7 @@
  * What the real one answers with a hang or a crash ends the process with a word: an abort or revoke while another thread
  * is inside a call on the communicator, and a call on one that was freed. */
 #include "nccl_comm.h"
+#include "nccl_types.h"
 
 #include "stream.h"
 
@@ -390,5 +391,48 @@ ncclResult_t ncclCommCount(const ncclComm_t c, int *count)
 ncclResult_t ncclCommUserRank(const ncclComm_t c, int *rank)
 {
     *rank = c->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void **ptr, size_t bytes)
+{
+    return cudaMalloc(ptr, bytes) == cudaSuccess
+               ? ncclSuccess
+               : fake_nccl_fail(ncclUnhandledCudaError, "Cuda failure 'out of memory'");
+}
+
+ncclResult_t ncclMemFree(void *ptr)
+{
+    return cudaFree(ptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+const unsigned char *fake_nccl_scalar(const struct ncclComm *c, ncclRedOp_t op)
+{
+    int i = (int)op - ncclNumOps;
+    return i >= 0 && i < OPS_MAX && c->ops[i].made ? c->ops[i].scalar : NULL;
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t c)
+{
+    LOCKED;
+    fake_nccl_check(c, "ncclRedOpCreatePreMulSum");
+    for (int i = 0; residence == ncclScalarHostImmediate && i < OPS_MAX; i++) {
+        if (c->ops[i].made)
+            continue;
+        c->ops[i].made = true;
+        memcpy(c->ops[i].scalar, scalar, fake_nccl_type_bytes(type));
+        *op = (ncclRedOp_t)(ncclNumOps + i);
+        return ncclSuccess;
+    }
+    return fake_nccl_fail(ncclInvalidArgument, "fake: too many operations, or a device's scalar");
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t c)
+{
+    LOCKED;
+    if (!fake_nccl_scalar(c, op))
+        return fake_nccl_fail(ncclInvalidArgument, "fake: there is no such operation");
+    c->ops[op - ncclNumOps].made = false;
     return ncclSuccess;
 }
