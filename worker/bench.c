@@ -47,7 +47,7 @@ static int check_options(struct bench *b)
                  strcmp(b->on->name, "host") == 0 ? "host memory" : "NCCL");
         return refuse(b, why);
     }
-    if (bench_has_root(o->collective) && o->root >= b->ranks) {
+    if (bench_plan_has_root(o->collective) && o->root >= b->ranks) {
         snprintf(why, sizeof why, "launch-bench: root %d: there are %d ranks, 0 to %d", o->root,
                  b->ranks, b->ranks - 1);
         return refuse(b, why);
@@ -189,7 +189,7 @@ static int sweep_type(struct bench *b, enum bench_type type)
     bool plain = o->pairs;
     struct turns ops =
         turns_of(!plain && bench_has_op(o->collective), o->op, BENCH_OPS_N, b->on->ops);
-    struct turns roots = turns_of(!plain && bench_has_root(o->collective), o->root, b->ranks, ~0u);
+    struct turns roots = turns_of(!plain && bench_plan_has_root(o->collective), o->root, b->ranks, ~0u);
     int r = LAUNCH_OK;
     for (int op = ops.from; op < ops.to; op++)
         for (int root = roots.from; has(ops.set, op) && root < roots.to && r == LAUNCH_OK; root++)

@@ -48,7 +48,7 @@ bool bench_has_op(enum bench_collective collective)
     return ROWS[collective].op;
 }
 
-bool bench_has_root(enum bench_collective collective)
+bool bench_plan_has_root(enum bench_collective collective)
 {
     return ROWS[collective].root;
 }

@@ -35,7 +35,7 @@ const char *bench_type_text(enum bench_type type);
 const char *bench_op_text(int op); /* "none" for -1 */
 const char *bench_collective_text(enum bench_collective collective);
 bool bench_has_op(enum bench_collective collective);
-bool bench_has_root(enum bench_collective collective);
+bool bench_plan_has_root(enum bench_collective collective);
 
 /* bytes: the size that was asked for. op and root count only where the collective has one. */
 struct bench_plan bench_plan_make(enum bench_collective collective, enum bench_type type, int op,
