@@ -4,8 +4,8 @@
 # launch check on fake CUDA and NCCL: what it says of a server where NCCL works, where it hangs, errs or is wrong until one of its
 # ways is taken away, and where nothing helps; its exit codes; and that it leaves nothing.
 . "$SRC/tests/e2e/lib.sh"
-[ -e "$BUILD/tests/fake/rank_sum" ] || skip "no NCCL"
-cp "$BUILD/tests/fake/rank_sum" job # what the bench job says, and a name of its own
+[ -e "$BUILD/tests/fake/launch-bench-nccl" ] || skip "no NCCL"
+cp "$BUILD/tests/fake/launch-bench-nccl" job # under a name of its own
 export LD_LIBRARY_PATH=$BUILD/tests/fake LAUNCH_BENCH_JOB=$PWD/job TMPDIR=$PWD
 machine() { gpus "$1"; export FAKE_GPUS=$1; } # N
 # Where nothing passes, nothing can be too slow for a short one.
@@ -67,7 +67,7 @@ check "has no ways to take away" test "$(grep -c hangs out)" = 1
 run check -n 3 --share-gpus; expect 0 "a shared GPU"; sums 3 "shared"
 check "is said to be" has '^healthy: 3 ranks over NCCL .*, GPUs shared' out
 machine 0
-run check -n 3; expect 0 "no GPU"; sums 3 "no GPU"; check "the host: $(cat out)" has '^healthy: 3 ranks in host memory' out
+LAUNCH_BENCH_JOB= run check -n 3; expect 0 "no GPU"; sums 3 "no GPU"; check "the host: $(cat out)" has '^healthy: 3 ranks in host memory' out
 
 # Nothing is started.
 LAUNCH_BENCH_JOB=$PWD/nowhere run check; expect 127 "no job"

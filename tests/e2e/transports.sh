@@ -4,8 +4,13 @@
 # launch topo --transports on fake CUDA, NCCL and NVML: what NCCL chose beside what the machine lets one expect, the reasons for
 # differences, and words that are wrong.
 . "$SRC/tests/e2e/lib.sh"
-[ -e "$BUILD/tests/fake/rank_sum" ] || skip "no NCCL"
-export LD_LIBRARY_PATH=$BUILD/tests/fake LAUNCH_BENCH_JOB=$BUILD/tests/fake/rank_sum TMPDIR=$PWD
+[ -e "$BUILD/tests/fake/launch-bench-nccl" ] || skip "no NCCL"
+# 64 MiB are much for a CPU.
+worker job <<W
+#!/bin/bash
+exec "$BUILD/tests/fake/launch-bench-nccl" "\${@/67108864/65536}"
+W
+export LD_LIBRARY_PATH=$BUILD/tests/fake LAUNCH_BENCH_JOB=$PWD/job TMPDIR=$PWD
 "$SRC/tests/machines/mkroot.py" "$SRC/tests/machines/h200x2-vm.machine" machine
 export LAUNCH_SYSROOT=$PWD/machine FAKE_NVML_MACHINE=$PWD/machine/nvml FAKE_GPUS=2 FAKE_GPU_BUS=0000:00:06.0,0000:00:07.0
 fake_nvml machine
@@ -38,13 +43,14 @@ rm machine/etc/nccl.conf
 FAKE_NCCL_VIA=shm run topo --transports; expect 0 "nothing forbids it"
 check "a guess, at least: $(cat out)" has 'SHM, not P2P: (a virtual machine|not known)' out
 run topo --transports -n 3 --share-gpus; expect 0 "shared GPUs"
+check "also between those that no ring connects: $(cat out)" has '^6 connections, ' out
 check "a network: $(cat out)" has ': NET, not P2P: --share-gpus: ' out
 NCCL_NVLS_ENABLE=1 FAKE_NCCL_HANG=always run topo --transports --timeout=300ms; expect 1 "a hang"
 check "is told: $(cat err)" has "^launch: --transports: NCCL hangs; launch check finds out why" err
 check "and what it chose" has 'P2P/CUMEM x2' out
 
 run topo --transports --matrix; expect 2 "a word of topo's other half"
-check "is told: $(cat err)" has -- '--matrix' err
+check "is told: $(cat err)" has '^launch: --matrix: unknown option' err
 run topo --transports --format=svg; expect 2 "no picture"
 run topo --transports --help; expect 0 "--help"; check "of both" has '^usage: launch topo --transports' out
 gpus 0

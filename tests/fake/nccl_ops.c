@@ -224,17 +224,28 @@ static struct batch *batch_create(cudaStream_t stream)
     return b;
 }
 
+/* Sends and receives need no one but the two. */
+static bool has_collective(const struct batch *b)
+{
+    for (const struct op *o = b->first; o; o = o->next)
+        if (o->kind != SEND && o->kind != RECV)
+            return true;
+    return false;
+}
+
 ncclResult_t fake_nccl_connect(struct ncclComm *c)
 {
-    atomic_store(&c->m->seat[c->rank].connecting, 1);
-    for (int r = 0; r < c->nranks; r++)
-        if (!atomic_load(&c->m->seat[r].connecting))
-            return ncclInProgress;
+    if (has_collective(c->waiting)) {
+        atomic_store(&c->m->seat[c->rank].connecting, 1);
+        for (int r = 0; r < c->nranks; r++)
+            if (!atomic_load(&c->m->seat[r].connecting))
+                return ncclInProgress;
+        fake_nccl_log_ring(c);
+        c->connected = true;
+    }
     fake_stream_push(c->waiting->stream, &c->waiting->work);
     c->waiting = NULL;
-    c->connected = true;
     c->state = READY;
-    fake_nccl_log_ring(c);
     return ncclSuccess;
 }
 
@@ -306,7 +317,7 @@ static void log_choice(const struct op *o)
                            o->kind == SEND ? o->root : c->rank);
     else
         fake_nccl_info("%s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..1}", names[o->kind],
-                       o->count * type_bytes(o->type), o->count > 4096 ? "SIMPLE" : "LL");
+                       o->count * fake_nccl_type_bytes(o->type), o->count > 4096 ? "SIMPLE" : "LL");
 }
 
 static ncclResult_t issue(const struct op *args, cudaStream_t stream)
