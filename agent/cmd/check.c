@@ -16,16 +16,18 @@
 static const char help[] =
     "usage: launch check [--timeout=TIME] [--json] [options of launch]\n"
     "\n"
-    "Every GPU's worker adds up the ranks over NCCL, and the sums are looked at. If one hangs,\n"
-    "fails or is wrong, fresh processes try again without NVLS, then without P2P too, then\n"
-    "without shared memory too: the first that passes tells what is broken.\n"
+    "Every GPU's worker adds up the ranks over NCCL, and the sums are looked at. If\n"
+    "it hangs, fails or a sum is wrong, fresh processes try again without NVLS, then\n"
+    "without P2P too, then without shared memory too: the first that passes tells\n"
+    "what is broken.\n"
     "\n"
     "  --timeout=TIME  a worker without a sign of life for so long hangs (30s)\n"
     "  --json          one object, for programs\n"
     "\n"
-    "All other options are launch's: --nproc-per-node (auto), --gpus, --share-gpus, ...\n"
-    "Exit code: 0 healthy, 3 degraded (it works only without one of NCCL's ways), 1 broken;\n"
-    "2 wrong words; 75, 125, 126, 127 nothing was started; 128 + N: signal N came.\n";
+    "All other options are launch's: --nproc-per-node (auto), --gpus, --share-gpus.\n"
+    "Exit code: 0 healthy; 3 degraded, it works only without one of NCCL's ways;\n"
+    "1 broken; 2 wrong words; 75, 125, 126, 127 nothing was started; 128 + N for\n"
+    "signal N.\n";
 
 static const int exit_codes[] = {[CHECK_HEALTHY] = 0, [CHECK_DEGRADED] = 3, [CHECK_BROKEN] = 1};
 

@@ -13,7 +13,7 @@
 
 const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
-    {"topo", "[--matrix | --p2p=r|w|n|a|p | --transports | --format=text|json|xml|svg|dot]",
+    {"topo", "[--matrix | --transports | --p2p=r|w|n|a|p | --format=FORMAT]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
     {"check", "[--timeout=TIME] [--json] [options of launch]",
      "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},

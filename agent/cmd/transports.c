@@ -16,16 +16,16 @@
 #define EXIT_FAILED 1 /* NCCL did not come to its end: what it chose is not known, or not all */
 
 static const char help[] =
-    "usage: launch %s --transports [--format=text|json] [--timeout=TIME] [options of launch]\n"
+    "usage: launch %s --transports [--format=text|json] [options of launch]\n"
     "\n"
-    "Runs all-reduces of 8 B and 64 MiB and a send and receive between each two GPUs, reads from "
-    "NCCL's\n"
-    "log over what it connected each pair, and shows that beside what the topology lets one\n"
-    "expect. Where the two differ, it says why.\n"
+    "Runs all-reduces of 8 B and 64 MiB and a send and receive between each two\n"
+    "GPUs, reads from NCCL's log over what it connected each pair, and shows that\n"
+    "beside what the topology lets one expect. Where the two differ, it says why.\n"
     "\n"
     "  --timeout=TIME  a worker without a sign of life for so long hangs (60s)\n"
     "\n"
-    "All other options are launch's. Exit code: 0; 1 NCCL hung or failed; 2 wrong words.\n";
+    "All other options are launch's: --gpus, --share-gpus, --nproc-per-node, ...\n"
+    "Exit code: 0; 1 NCCL hung or failed; 2 wrong words.\n";
 
 /* Collectives connect some pairs, send and receive the others, each at first use. One untimed call would do: nothing is measured. */
 #define JOB(collective, from, to)                                                                  \

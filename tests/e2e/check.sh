@@ -77,7 +77,7 @@ run check ./job; expect 2 "a program"; check "is told" has "'./job': options of 
 run check --detach; expect 2 "--detach"
 machine 1
 run check -n 3; expect 2 "more ranks than GPUs"; check "is told" has '3 workers for 1 GPU: fewer, or --share-gpus' err
-run check --help; expect 0 "--help"; check "tells the exit codes" has '0 healthy, 3 degraded' out
+run check --help; expect 0 "--help"; check "tells the exit codes" has '0 healthy; 3 degraded' out
 
 # A signal ends it and all it has started.
 machine 2
