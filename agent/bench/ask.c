@@ -430,9 +430,9 @@ void ask_print_help(FILE *out)
 {
     fputs("usage: launch bench [COLLECTIVE] [flags of nccl-tests] [options of launch]\n"
           "\n"
-          "Measures a collective between all GPUs with NCCL, one process for each, and checks\n"
-          "what comes out; on a machine without a GPU through host memory, and says so. Prints\n"
-          "what nccl-tests prints. Collectives (all_reduce if none is given):\n"
+          "Measures a collective between all GPUs with NCCL, one process for each, and\n"
+          "checks what comes out; on a machine without a GPU through host memory, and\n"
+          "says so. Prints what nccl-tests prints. Collectives (default all_reduce):\n"
           "\n ",
           out);
     for (int i = 0; i < BENCH_COLLECTIVES_N; i++)
@@ -453,25 +453,24 @@ void ask_print_help(FILE *out)
             line += n + (line[n] == '\n');
         }
     }
-    fputs(
-        "\n"
-        "launch bench --transports shows what NCCL uses between each two GPUs, and why.\n"
-        "\n"
-        "Without -b and -e sizes double from 8 bytes to 1 GiB (on the host to 64 MiB), from\n"
-        "what latency rules to what bandwidth rules; nccl-tests would measure 32 MiB alone. With\n"
-        "one of them it is as there: steps of 1M unless -f says otherwise. What memory has no\n"
-        "room for is left out, and that is said.\n"
-        "\n"
-        "Of launch's options any long one may be given (--gpus=4-7, --nproc-per-node=2,\n"
-        "--share-gpus, --wait=10m, --affinity=none); launch --help lists them. But --timeout is\n"
-        "nccl-tests' here, and -n and -m are its iterations.\n"
-        "\n"
-        "NCCL_TESTS_MIN_BW=GB/s: fails if the average is below nine tenths of it.\n"
-        "LAUNCH_BENCH_JOB=FILE: another job that measures, say one with another NCCL.\n"
-        "\n"
-        "Exit code: 0; 1 wrong values, too slow, or the job failed; 2 wrong words; 75 others\n"
-        "have the GPUs; 123, 124 it hung.\n",
-        out);
+    fputs("\n"
+          "launch bench --transports shows what NCCL uses between each two GPUs, and why.\n"
+          "\n"
+          "Without -b and -e sizes double from 8 bytes to 1 GiB (on the host to 64 MiB),\n"
+          "from what latency rules to what bandwidth rules; nccl-tests would measure\n"
+          "32 MiB alone. With one of them it is as there: steps of 1M unless -f says\n"
+          "otherwise. What memory has no room for is left out, and that is said.\n"
+          "\n"
+          "Of launch's options any long one may be given (--gpus=4-7, --nproc-per-node=2,\n"
+          "--share-gpus, --wait=10m, --affinity=none); launch --help lists them. But\n"
+          "--timeout is nccl-tests' here, and -n and -m are its iterations.\n"
+          "\n"
+          "NCCL_TESTS_MIN_BW=GB/s: fails if the average is below nine tenths of it.\n"
+          "LAUNCH_BENCH_JOB=FILE: another job that measures, say one with another NCCL.\n"
+          "\n"
+          "Exit code: 0; 1 wrong values, too slow, or the job failed; 2 wrong words;\n"
+          "75 others have the GPUs; 123, 124 it hung.\n",
+          out);
 }
 
 void ask_finish(struct bench_ask *ask)

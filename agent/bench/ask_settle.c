@@ -35,6 +35,33 @@ static void fill_sizes(struct bench_ask *ask, bool gpus)
         ask->step_bytes = MIB;
 }
 
+/* What liblaunch has between processes of a server, and worker/bench_host.c with it. */
+#define HOST_COLLECTIVES (1u << BENCH_ALL_REDUCE | 1u << BENCH_ALL_GATHER | 1u << BENCH_BROADCAST)
+#define HOST_TYPES                                                                                 \
+    (1u << BENCH_TYPE_INT32 | 1u << BENCH_TYPE_INT64 | 1u << BENCH_TYPE_FLOAT |                    \
+     1u << BENCH_TYPE_DOUBLE | 1u << BENCH_TYPES_N)
+#define HOST_OPS                                                                                   \
+    (1u << BENCH_OP_SUM | 1u << BENCH_OP_PROD | 1u << BENCH_OP_MIN | 1u << BENCH_OP_MAX |          \
+     1u << BENCH_OPS_N)
+
+static int check_host(const struct bench_ask *ask, struct err *err)
+{
+    if (ask->pairs)
+        return err_set(err, -EINVAL, "--pairs: there is no GPU that this process may use");
+    if (!(HOST_COLLECTIVES >> ask->collective & 1))
+        return err_set(err, -EINVAL,
+                       "%s: there is no GPU that this process may use, and through host memory "
+                       "only all_reduce, all_gather and broadcast are measured",
+                       bench_collective_name(ask->collective));
+    if (!(HOST_TYPES >> ask->type & 1))
+        return err_set(err, -EINVAL, "-d %s: without a GPU it is int32, int64, float or double",
+                       bench_type_name((enum bench_type)ask->type));
+    if (bench_reduces(ask->collective) && !(HOST_OPS >> ask->op & 1))
+        return err_set(err, -EINVAL, "-o %s: without a GPU it is sum, prod, min or max",
+                       bench_op_name(ask->op));
+    return 0;
+}
+
 static uint64_t measurements(const struct bench_ask *ask, unsigned ranks)
 {
     uint64_t n = ask_sizes(ask);
@@ -66,7 +93,7 @@ int ask_settle(struct bench_ask *ask, bool gpus, unsigned ranks, struct err *err
                        ranks - 1);
     if (ask->pairs && ranks < 2)
         return err_set(err, -EINVAL, "--pairs: there is one rank; -g 2 makes a pair");
-    return 0;
+    return gpus ? 0 : check_host(ask, err);
 }
 
 /* ---- the job's words ---- */

@@ -22,7 +22,8 @@ static void put_device(FILE *out, const struct bench_device *d)
     /* "0000:18:00.0": the function is left out */
     int bus_n = (int)strcspn(d->bus, ".");
     fprintf(out, "#  Rank %2d Group %2d Pid %6ld on %10s device %2d [%.*s] %s\n", d->rank, 0,
-            d->pid, d->host, d->device, bus_n ? bus_n : 4, bus_n ? d->bus : "host", d->name);
+            d->pid, d->host, d->device, bus_n ? bus_n : 4, bus_n ? d->bus : "host",
+            *d->name ? d->name : "host memory");
 }
 
 void bench_text_header(FILE *out, const struct bench_run *run)
