@@ -172,9 +172,9 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
     const char *list = getenv("FAKE_GPU_BUS");
-    for (int i = 0; list && i < physical[device]; i++)
+    for (int i = 0; list && *list && i < physical[device]; i++)
         list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
-    if (list)
+    if (list && *list)
         snprintf(bus_id, (size_t)size, "%.*s", (int)strcspn(list, ","), list);
     else
         snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
