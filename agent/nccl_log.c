@@ -374,7 +374,9 @@ const char *nccl_log_cell(const struct nccl_log *log, unsigned from, unsigned to
         if (log->via[from][to] & 1u << via)
             n += (size_t)snprintf(text + n, NCCL_VIA_BYTES - n, "%s%s", n ? "+" : "",
                                   vias[via].name);
-    return n ? text : strcpy(text, "-");
+    if (n == 0)
+        snprintf(text, NCCL_VIA_BYTES, "-");
+    return text;
 }
 
 unsigned nccl_log_channels(const struct nccl_log *log, unsigned from, unsigned to)

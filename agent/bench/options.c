@@ -50,12 +50,13 @@ int bench_options_init(struct bench_options *o, const char *command, char *const
     size_t n = 0;
     while (words[n])
         n++;
-    *o = (struct bench_options){.words = calloc(n + 3, sizeof *o->words)};
-    AUTO_FREE char **argv = calloc(n + 4, sizeof *argv);
-    if (!o->words || !argv || spec_init(&o->spec) < 0) {
+    /* The words, and behind their end a command line of them that is parsed here. */
+    *o = (struct bench_options){.words = calloc(n + 2 + n + 4, sizeof *o->words)};
+    if (!o->words || spec_init(&o->spec) < 0) {
         err_set_errno(err, -ENOMEM, "%s", command);
         return EXIT_CODE_OURS;
     }
+    char **argv = o->words + n + 2;
     argv[0] = (char *)"launch";
     memcpy(argv + 1, words, n * sizeof *words);
     memcpy(o->words, words, n * sizeof *words);

@@ -86,9 +86,8 @@ static const char *refusal(const struct topology *t, unsigned a, unsigned b)
         "switched off", "it is not supported"};
     const struct nvml_gpu *gpu = topology_nvml(t, a);
     for (int kind = P2P_READ; gpu && kind <= P2P_WRITE; kind++) {
-        int status = gpu->p2p[kind][b];
-        if (status > 0 && (size_t)status < ARRAY_LEN(words))
-            return words[status];
+        if (gpu->p2p[kind][b] > 0 && (size_t)gpu->p2p[kind][b] < ARRAY_LEN(words))
+            return words[gpu->p2p[kind][b]];
     }
     return NULL;
 }

@@ -97,10 +97,11 @@ static int run(const struct trial_request *request, const char *dir, struct tria
                    (char *)"NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,P2P,SHM,NET,GRAPH,TUNING,NVLS",
                    file};
     size_t options = count(request->options), job = count(request->job), env = count(request->env);
-    AUTO_FREE char **words = calloc(options + ARRAY_LEN(forced) + job + 1, sizeof *words);
-    AUTO_FREE char **variables = calloc(env + ARRAY_LEN(log) + 1, sizeof *variables);
-    if (!words || !variables)
-        return err_set_errno(err, -ENOMEM, "check");
+    size_t words_n = options + ARRAY_LEN(forced) + job + 1;
+    AUTO_FREE char **words = calloc(words_n + env + ARRAY_LEN(log) + 1, sizeof *words);
+    if (!words)
+        return err_set_errno(err, -ENOMEM, "the job's words");
+    char **variables = words + words_n;
     char **at = mempcpy(words, request->options, options * sizeof *words);
     at = mempcpy(at, forced, sizeof forced);
     memcpy(at, request->job, job * sizeof *words);
