@@ -4,7 +4,7 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
-# make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
+# make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
 # make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
 # make install clean deps
@@ -103,7 +103,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
-FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline baseline)
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline baseline nccl_log)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -216,7 +216,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) -fvisibility=default -Itests/fake/include $(CPPFLAGS) -MMD -MP -c $< -o $@
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
-$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
+$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/lib%:

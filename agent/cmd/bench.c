@@ -14,6 +14,7 @@
 #include "../opts.h"
 #include "../plan.h"
 #include "../signals.h"
+#include "transports.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -406,6 +407,8 @@ int cmd_bench(int argc, char **argv)
     struct bench b = {.context = {.argv = argv, .env = environ}};
     struct err err;
     int exit_code = EXIT_CODE_OK;
+    if (transports_asked(argc, argv))
+        return cmd_transports(argc, argv);
     int rc = ask_parse(&b.ask, argc, argv, &err);
     if (rc == 0 && b.ask.help) {
         ask_print_help(stdout);

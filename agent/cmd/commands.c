@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "check.h"
 #include "bench.h"
 #include "control.h"
 #include "gpus.h"
@@ -12,8 +13,10 @@
 
 const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
-    {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
+    {"topo", "[--matrix | --transports | --p2p=r|w|n|a|p | --format=FORMAT]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"check", "[--timeout=TIME] [--json] [options of launch]",
+     "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},
     {"bench", "[COLLECTIVE] [-b SIZE -e SIZE ...]",
      "Measures how fast the GPUs reach one another, as nccl-tests does.", cmd_bench},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},

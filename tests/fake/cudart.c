@@ -4,6 +4,7 @@
  * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
  *   FAKE_SM=N           their compute capability, 90 if unset
  *   FAKE_GPU_MIB=N      their memory, 1024 if unset
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
@@ -170,7 +171,13 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
 
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
-    snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    const char *list = getenv("FAKE_GPU_BUS");
+    for (int i = 0; list && *list && i < physical[device]; i++)
+        list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+    if (list && *list)
+        snprintf(bus_id, (size_t)size, "%.*s", (int)strcspn(list, ","), list);
+    else
+        snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
     return cudaSuccess;
 }
 
