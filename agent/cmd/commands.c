@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "control.h"
+#include "doctor.h"
 #include "gpus.h"
 #include "help.h"
 #include "topo.h"
@@ -24,6 +25,8 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
+    {"doctor", "RUN | --log FILE [--json]",
+     "Which rank of a running job holds up the others; known failures in a log.", cmd_doctor},
     {"gpus", "[--json] [--lease-dir DIR]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };

@@ -21,6 +21,7 @@ static const struct {
     {"--json", NULL, WORD_JSON, false},     {"--watch", "-w", WORD_WATCH, false},
     {"--follow", "-f", WORD_FOLLOW, false}, {"--now", NULL, WORD_NOW, false},
     {"--rank", "-r", WORD_RANK, true},      {"--lease-dir", NULL, WORD_LEASE_DIR, true},
+    {"--log", NULL, WORD_LOG, true},
 };
 
 /* ---- wrong words ---- */
@@ -94,6 +95,8 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         return refuse(command, argv[0], "must be the number of a rank");
     if (OPTIONS[i].word == WORD_LEASE_DIR)
         w->lease_dir = value;
+    if (OPTIONS[i].word == WORD_LOG)
+        w->log = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -127,7 +130,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
             return EXIT_CODE_USAGE;
         i += used;
     }
-    if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
+    if ((takes & WORD_RUN) && !ret->log && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them");
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
         refuse(argv[0], "", "which signal?");
