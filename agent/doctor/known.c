@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See known.h. Logs may have many GB: two bytes decide at nearly every place that no row begins there. */
+/* See known.h. Logs may have many GB: four bytes decide at nearly every place that no row begins there. */
 #include "known.h"
 
 #include <stdint.h>
@@ -9,20 +9,24 @@
 
 /* ---- one line ---- */
 
-/* A bit for each pair of bytes that some sign begins with; filled at the first use. */
+/* A bit for the hash of four bytes that some sign begins with; filled at the first use. */
 static uint64_t begins[65536 / 64];
 static bool begins_filled;
 
-static unsigned pair_at(const char *at)
+static unsigned hash_at(const char *at)
 {
-    return (unsigned char)at[0] << 8 | (unsigned char)at[1];
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word * 2654435761u >> 16;
 }
 
 static void fill_begins(void)
 {
     for (size_t i = 0; i < KNOWN_N; i++)
-        for (unsigned k = 0; k < KNOWN_SIGNS && KNOWN[i].signs[k]; k++)
-            begins[pair_at(KNOWN[i].signs[k]) / 64] |= 1ull << pair_at(KNOWN[i].signs[k]) % 64;
+        for (unsigned k = 0; k < KNOWN_SIGNS && KNOWN[i].signs[k]; k++) {
+            unsigned hash = hash_at(KNOWN[i].signs[k]);
+            begins[hash / 64] |= 1ull << hash % 64;
+        }
     begins_filled = true;
 }
 
@@ -63,9 +67,9 @@ const struct known *known_of_line(const char *line, size_t n)
     size_t best = KNOWN_N;
     if (!begins_filled)
         fill_begins();
-    for (const char *at = line; at + 1 < end; at++) {
-        unsigned pair = pair_at(at);
-        if (!(begins[pair / 64] >> pair % 64 & 1))
+    for (const char *at = line; end - at >= 4; at++) {
+        unsigned hash = hash_at(at);
+        if (!(begins[hash / 64] >> hash % 64 & 1))
             continue;
         for (size_t i = 0; i < best; i++)
             if (begins_at(&KNOWN[i], at, end))

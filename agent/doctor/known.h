@@ -10,7 +10,8 @@
 
 struct known {
     const char *name;
-    const char *signs[KNOWN_SIGNS]; /* a line with one of them has it; "..." is anything */
+    const char
+        *signs[KNOWN_SIGNS]; /* a line with one has it; "..." is anything, but not before 4 bytes */
     bool
         vague; /* says that something failed, or that another rank did: a row that is not tells more */
     const char *cause, *fix; /* a sentence each, without its full stop */
