@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "control.h"
+#include "doctor.h"
 #include "gpus.h"
 #include "help.h"
 #include "topo.h"
@@ -13,6 +14,9 @@ const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
     {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"doctor", "[RUN | --log FILE] [--json]",
+     "What is wrong with this machine, with a job that runs, or with one that left a log.",
+     cmd_doctor},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
      cmd_status},

@@ -21,6 +21,7 @@ static const struct {
     {"--json", NULL, WORD_JSON, false},     {"--watch", "-w", WORD_WATCH, false},
     {"--follow", "-f", WORD_FOLLOW, false}, {"--now", NULL, WORD_NOW, false},
     {"--rank", "-r", WORD_RANK, true},      {"--lease-dir", NULL, WORD_LEASE_DIR, true},
+    {"--log", NULL, WORD_LOG, true},
 };
 
 /* ---- wrong words ---- */
@@ -94,6 +95,8 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         return refuse(command, argv[0], "must be the number of a rank");
     if (OPTIONS[i].word == WORD_LEASE_DIR)
         w->lease_dir = value;
+    if (OPTIONS[i].word == WORD_LOG)
+        w->log = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -101,7 +104,7 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
 /* Likewise. */
 static int take_operand(struct words *w, const char *word, const char *command, unsigned takes)
 {
-    if ((takes & WORD_RUN) && !w->run) {
+    if ((takes & (WORD_RUN | WORD_MAY_RUN)) && !w->run) {
         w->run = word;
         return 1;
     }
