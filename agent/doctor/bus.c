@@ -194,8 +194,8 @@ void bus_check_link(struct doctor *d)
         doctor_find(d, VERDICT_WARNING, "all that goes to and from this GPU over PCIe is slower",
                     "look at the slot, the riser and the seating; idling lowers the generation, "
                     "never the lanes",
-                    "GPU %u (%s): current_link_width: %s of %s", i, d->t->list.gpu[i].pci, now_text,
-                    most_text);
+                    "GPU %u (%s): PCIe %s of %s (current_link_width in /sys, or NVML)", i,
+                    d->t->list.gpu[i].pci, now_text, most_text);
     }
     if (d->t->list.n == 0 || untold == d->t->list.n) {
         doctor_blind(d, "neither /sys nor NVML tells the links of the GPUs");

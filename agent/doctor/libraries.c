@@ -36,6 +36,8 @@ static bool take_version(char version[32], const char *text, size_t n)
     size_t k = 0;
     while (k < n && k < 31 && text[k] && strchr("0123456789.", text[k]))
         k++;
+    while (k && text[k - 1] == '.')
+        k--;
     if (k < 3 || text[0] < '1' || text[0] > '9' || !memchr(text, '.', k))
         return false;
     snprintf(version, 32, "%.*s", (int)k, text);
