@@ -43,13 +43,13 @@ static const char *meaning_of(unsigned number)
 
 /* "6,1234,5678901,-;NVRM: Xid (PCI:0000:18:00): 31, pid=4711, name=python, ...": the third number is the time in us
  * since boot, on the clock that CLOCK_MONOTONIC is. */
-static bool parse(const char *record, pid_t pid, uint64_t since_ns, struct xid *ret)
+static bool parse(const char *line, pid_t pid, struct xid *ret)
 {
     unsigned long long us;
     struct xid xid = {0};
-    const char *message = strchr(record, ';');
+    const char *message = strchr(line, ';');
     const char *mark = message ? strstr(message, MARK) : NULL;
-    if (!mark || sscanf(record, "%*u,%*u,%llu", &us) != 1 || us < since_ns / 1000)
+    if (!mark || sscanf(line, "%*u,%*u,%llu", &us) != 1)
         return false;
     if (sscanf(mark + strlen(MARK), "%23[0-9a-fA-F:.]): %u", xid.pci, &xid.number) != 2)
         return false;
@@ -58,31 +58,60 @@ static bool parse(const char *record, pid_t pid, uint64_t since_ns, struct xid *
     if (process && sscanf(process, "pid=%d", &named) == 1)
         xid.by_process = named == pid;
     xid.meaning = meaning_of(xid.number);
+    xid.at_us = us;
     *ret = xid;
     return true;
 }
 
-bool xid_find(const char *sysroot, pid_t pid, uint64_t since_ns, struct xid *ret)
+int xid_read(const char *sysroot, pid_t pid, void (*each)(void *user, const struct xid *xid),
+             void *user)
 {
     char path[PATH_MAX], record[RECORD_BYTES + 1];
-    bool found = false;
     snprintf(path, sizeof path, "%s/dev/kmsg", sysroot);
     AUTO_FD fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    for (unsigned i = 0; fd >= 0 && i < RECORDS_MAX; i++) {
+    if (fd < 0)
+        return -errno;
+    for (unsigned i = 0; i < RECORDS_MAX; i++) {
         ssize_t n = read(fd, record, RECORD_BYTES);
         if (n < 0 && (errno == EINTR || errno == EPIPE)) /* EPIPE: overtaken by new records */
             continue;
+        if (n < 0 && errno != EAGAIN)
+            return -errno;
         if (n <= 0)
             break;
         record[n] = '\0';
-        struct xid xid;
-        /* What another process did is kept only until ours is found. */
-        if (parse(record, pid, since_ns, &xid) && (!found || !ret->by_process || xid.by_process)) {
-            *ret = xid;
-            found = true;
+        /* The kernel gives one record a read; a file in its place, what fits. */
+        char *rest;
+        for (char *line = strtok_r(record, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+            struct xid xid;
+            if (parse(line, pid, &xid))
+                each(user, &xid);
         }
     }
-    return found;
+    return 0;
+}
+
+struct search {
+    uint64_t since_us;
+    struct xid *ret;
+    bool found;
+};
+
+/* What another process did is kept only until ours is found. */
+static void take(void *user, const struct xid *xid)
+{
+    struct search *s = user;
+    if (xid->at_us < s->since_us || (s->found && s->ret->by_process && !xid->by_process))
+        return;
+    *s->ret = *xid;
+    s->found = true;
+}
+
+bool xid_find(const char *sysroot, pid_t pid, uint64_t since_ns, struct xid *ret)
+{
+    struct search s = {.since_us = since_ns / 1000, .ret = ret};
+    (void)!xid_read(sysroot, pid, take, &s);
+    return s.found;
 }
 
 void xid_explain(const struct xid *xid, char *what, size_t size)

@@ -14,6 +14,9 @@ const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
     {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"doctor", "[RUN | --log FILE] [--json]",
+     "What is wrong with this machine, with a job that runs, or with one that left a log.",
+     cmd_doctor},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
      cmd_status},
@@ -25,8 +28,6 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
-    {"doctor", "RUN | --log FILE [--json]",
-     "Which rank of a running job holds up the others; known failures in a log.", cmd_doctor},
     {"gpus", "[--json] [--lease-dir DIR]", "Who has which GPU of this server.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };

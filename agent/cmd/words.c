@@ -104,7 +104,7 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
 /* Likewise. */
 static int take_operand(struct words *w, const char *word, const char *command, unsigned takes)
 {
-    if ((takes & WORD_RUN) && !w->run) {
+    if ((takes & (WORD_RUN | WORD_MAY_RUN)) && !w->run) {
         w->run = word;
         return 1;
     }
@@ -130,7 +130,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
             return EXIT_CODE_USAGE;
         i += used;
     }
-    if ((takes & WORD_RUN) && !ret->log && (!ret->run || !*ret->run))
+    if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them");
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
         refuse(argv[0], "", "which signal?");

@@ -16,11 +16,12 @@ enum {
     WORD_NOW = 64,
     WORD_LEASE_DIR = 128,
     WORD_LOG = 256,
+    WORD_MAY_RUN = 512, /* WORD_RUN that may be left out */
 };
 
 struct words {
     unsigned given;        /* WORD_* */
-    const char *run;       /* with WORD_RUN */
+    const char *run;       /* with WORD_RUN, WORD_MAY_RUN */
     int number;            /* with WORD_SIGNAL: the signal */
     int rank;              /* or WIRE_ALL_RANKS */
     const char *lease_dir; /* with WORD_LEASE_DIR */
