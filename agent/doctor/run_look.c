@@ -261,6 +261,7 @@ int run_look_take(struct run_look *l, const char *run, uint64_t until_ns, struct
     if (rc < 0)
         return rc;
     uint64_t now_ns = clock_now_ns();
+    find_stopped(l);
     ask_ras(l, 1, until_ns);
     compare(l, then_ns, now_ns);
     ask_python(l, until_ns);
