@@ -113,7 +113,7 @@ int ras_ask(struct ras *ret, const char *address, unsigned ms, struct err *err)
     size_t n;
     *ret = (struct ras){0};
     int rc = find_address(address, &to, err);
-    if (rc < 0)
+    if (rc < 0 || !to)
         return rc;
     AUTO_FD fd = connect_to(to, until_ns);
     freeaddrinfo(to);

@@ -120,7 +120,7 @@ static void find_stopped(struct run_look *l)
 static void find_ras(struct run_look *l)
 {
     static const char name[] = ENV_NCCL_RAS "=";
-    AUTO_FREE char *text = malloc(ENVIRON_BYTES);
+    char *text = malloc(ENVIRON_BYTES);
     for (uint32_t i = 0; text && i < l->n && !l->address[0]; i++) {
         if (!l->pids[i])
             continue;
@@ -130,6 +130,7 @@ static void find_ras(struct run_look *l)
             if (strncmp(text + at, name, sizeof name - 1) == 0)
                 snprintf(l->address, sizeof l->address, "%s", text + at + sizeof name - 1);
     }
+    free(text);
 }
 
 static void ask_ras(struct run_look *l, unsigned which, uint64_t until_ns)
