@@ -217,7 +217,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
-$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c)
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)

@@ -109,8 +109,10 @@ static void describe_rank(void *user, uint32_t index, struct wire_rank *ret)
     }
     if (job->attempt.board.board.head) {
         ret->stage = host_board_stage(&job->attempt.board, index);
-        ret->step = atomic_load_explicit(&board_slot(&job->attempt.board.board, index)->step,
-                                         memory_order_relaxed);
+        const struct board_slot *slot = board_slot(&job->attempt.board.board, index);
+        ret->step = atomic_load_explicit(&slot->step, memory_order_relaxed);
+        ret->entered = atomic_load_explicit(&slot->entered, memory_order_relaxed);
+        ret->finished = atomic_load_explicit(&slot->finished, memory_order_relaxed);
     }
     if (set->n)
         PUT(ret->gpu, "%s", set->entry[index % set->n]);

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "bench.h"
 #include "control.h"
+#include "doctor.h"
 #include "gpus.h"
 #include "help.h"
 #include "topo.h"
@@ -19,6 +20,9 @@ const struct command COMMANDS[] = {
      "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},
     {"bench", "[COLLECTIVE] [-b SIZE -e SIZE ...]",
      "Measures how fast the GPUs reach one another, as nccl-tests does.", cmd_bench},
+    {"doctor", "[RUN | --log FILE] [--json]",
+     "What is wrong with this machine, with a job that runs, or with one that left a log.",
+     cmd_doctor},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
      cmd_status},
