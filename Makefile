@@ -37,9 +37,17 @@ say = $(if $(V),,@echo '  $(1)')
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
 LIBS := -pthread -ldl
+# What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
+# processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
+HARDEN := -fstack-protector-strong -fstack-clash-protection -Wformat -Werror=format-security
+HARDEN += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-fcf-protection)
+HARDEN += $(if $(SAN),,$(if $(filter -O -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_LD := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+OUR_CFLAGS += $(HARDEN)
+override LDFLAGS += $(HARDEN_LD)
 ifneq ($(SAN),)
 OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-LDFLAGS += -fsanitize=$(SAN)
+override LDFLAGS += -fsanitize=$(SAN)
 endif
 
 # libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
@@ -95,7 +103,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
-FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline nccl_log)
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline baseline nccl_log)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -209,7 +217,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
-$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c)
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)

@@ -41,17 +41,6 @@ struct fabric_v1 {
     unsigned char state;
 };
 
-struct field {
-    unsigned id, scope;
-    long long at, latency;
-    unsigned type;
-    int result;
-    union {
-        unsigned u32;
-        unsigned long long u64;
-    } value;
-};
-
 /* The rest of the calls: any of them may be missing from an older library. */
 struct calls {
     struct nvml_lib lib;
@@ -72,7 +61,7 @@ struct calls {
     int (*link_version)(nvml_device, unsigned, int *);
     int (*link_remote)(nvml_device, unsigned, struct nvml_pci *);
     int (*link_remote_type)(nvml_device, unsigned, int *);
-    int (*fields)(nvml_device, int, struct field *);
+    int (*fields)(nvml_device, int, struct nvml_field *);
     int (*level)(nvml_device, nvml_device, int *);
     int (*p2p)(nvml_device, nvml_device, int, int *);
 };
@@ -158,7 +147,8 @@ static int peer_of(const struct calls *calls, nvml_device device, unsigned link,
 
 static int ask_link_speed(const struct calls *calls, nvml_device device, unsigned link)
 {
-    struct field speed[] = {{.id = FIELD_LINK_SPEED, .scope = link}, {.id = FIELD_COMMON_SPEED}};
+    struct nvml_field speed[] = {{.id = FIELD_LINK_SPEED, .scope = link},
+                                 {.id = FIELD_COMMON_SPEED}};
     if (!calls->fields || calls->fields(device, ARRAY_LEN(speed), speed) != NVML_SUCCESS)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(speed); i++)

@@ -36,7 +36,7 @@ struct bench_options {
 };
 
 /* 0, or -1 with one line in ret_why. */
-int bench_options_parse(struct bench_options *ret, int argc, char **argv, char *ret_why,
+int bench_options_parse(struct bench_options *o, int argc, char **argv, char *ret_why,
                         size_t size);
 
 /* ---- what can be measured ---- */

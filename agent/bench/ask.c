@@ -12,7 +12,7 @@
 struct option {
     char letter;
     const char *name; /* nccl-tests' long one, or ours; '-' equals '_' */
-    const char *arg;  /* NULL: a switch */
+    const char *arg;  /* NULL: a switch; "[=FILE]": may be left out */
     int (*take)(struct bench_ask *ask, const struct option *option, const char *text,
                 struct err *err);
     size_t offset; /* in struct bench_ask */
@@ -84,7 +84,7 @@ static const char *type_name(int i)
 
 static const char *format_name(int i)
 {
-    static const char *const names[ASK_FORMATS_N] = {"text", "json", "csv"};
+    static const char *const names[ASK_FORMATS_N] = {"text", "json", "csv", "svg"};
     return names[i];
 }
 
@@ -158,6 +158,33 @@ static int take_format(struct bench_ask *ask, const struct option *option, const
     return refuse_name(err, text, format_name, ASK_FORMATS_N, "");
 }
 
+static int take_save(struct bench_ask *ask, const struct option *option, const char *text,
+                     struct err *err)
+{
+    ask->verdict.save = true;
+    return text ? take_text(ask, option, text, err) : 0;
+}
+
+static int take_compare(struct bench_ask *ask, const struct option *option, const char *text,
+                        struct err *err)
+{
+    ask->verdict.compare = true;
+    return text ? take_text(ask, option, text, err) : 0;
+}
+
+static int take_percent(struct bench_ask *ask, const struct option *option, const char *text,
+                        struct err *err)
+{
+    char *end = NULL;
+    double percent = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
+    if (end && *end == '%')
+        end++;
+    if (!end || *end || !(percent >= 0 && percent <= option->max))
+        return parse_refuse(err, text, "a percentage from 0 to %u such as 5", option->max);
+    *(double *)into(ask, option) = percent / 100;
+    return 0;
+}
+
 /* nccl-tests' default is what we do: scripts that give it go on. */
 static int take_absent(struct bench_ask *ask, const struct option *option, const char *text,
                        struct err *err)
@@ -205,10 +232,22 @@ static const struct option OPTIONS[] = {
      .help = "gives up when one wait takes longer: exit code\n124 (never)"},
     {.letter = 'J', .name = "output_file", .arg = "FILE", .take = take_text, AT(json_file),
      .help = "JSON with nccl-tests' keys, beside what is shown;\nFILE.0, FILE.1, ... if FILE is there"},
-    {.name = "format", .arg = "text|json|csv", .take = take_format,
+    {.name = "format", .arg = "text|json|csv|svg", .take = take_format,
      .help = "what stdout gets; text is nccl-tests' (text)"},
     {.name = "pairs", .take = take_switch, AT(pairs),
      .help = "sendrecv between every two ranks as a matrix; slow\npairs are named"},
+    {.name = "save", .arg = "[=FILE]", .take = take_save, AT(verdict.save_file),
+     .help = "keeps the median of --runs sweeps and their spread\nas this machine's baseline, or in FILE"},
+    {.name = "compare", .arg = "[=FILE]", .take = take_compare, AT(verdict.compare_file),
+     .help = "with that baseline, size by size; exit code 1: it is\nslower, 2: not comparable"},
+    {.name = "runs", .arg = "N", .take = take_number, AT(runs), .min = 1, .max = 100,
+     .help = "whole sweeps for --save, --compare and svg, of which\nthe median counts (--save: 3, else 1)"},
+    {.name = "tolerance", .arg = "PERCENT", .take = take_percent, AT(verdict.floor), .max = 1000,
+     .help = "longer than that is slower, unless the spread is\nlarger (25 below 1M, 10 up to 64M, above it 5)"},
+    {.name = "across-versions", .take = take_switch, AT(verdict.across_versions),
+     .help = "compares also with another driver or NCCL"},
+    {.name = "history", .take = take_switch, AT(history),
+     .help = "lists the runs that --save and --compare kept"},
     {.letter = 'h', .name = "help", .take = take_switch, AT(help), .help = "this text"},
 
     ABSENT('t', "nthreads", 1, "there is one process for each GPU; -g says how many"),
@@ -354,7 +393,7 @@ static int take_option(struct bench_ask *ask, char **words, struct err *err)
     int used = 1;
     if (!arg && value && option)
         return err_set(err, -EINVAL, "%.*s: takes no value", where_n, words[0]);
-    if (arg && !value) {
+    if (arg && arg[0] != '[' && !value) {
         if (!is_value(words[1]))
             return err_set(err, -EINVAL, "%s: needs a value: %s", words[0], arg);
         value = words[1];
@@ -398,6 +437,22 @@ static void clear_environment(void)
     }
 }
 
+static int settle_verdict(struct bench_ask *ask, struct err *err)
+{
+    const struct verdict_ask *v = &ask->verdict;
+    bool measured = v->save || v->compare || ask->format == ASK_SVG;
+    if (ask->pairs && measured)
+        return err_set(err, -EINVAL, "--pairs: --save, --compare and --format=svg are of sweeps");
+    if (ask->runs && !measured)
+        return err_set(err, -EINVAL, "--runs: goes with --save, --compare or --format=svg");
+    if (!v->compare && (v->floor >= 0 || v->across_versions))
+        return err_set(err, -EINVAL, "%s: goes with --compare",
+                       v->floor >= 0 ? "--tolerance" : "--across-versions");
+    if (!ask->runs)
+        ask->runs = v->save ? 3 : 1;
+    return 0;
+}
+
 int ask_parse(struct bench_ask *ask, int argc, char **argv, struct err *err)
 {
     *ask = (struct bench_ask){.min_bytes = ASK_OPEN,
@@ -407,7 +462,8 @@ int ask_parse(struct bench_ask *ask, int argc, char **argv, struct err *err)
                               .warmup = 1,
                               .check = 1,
                               .type = BENCH_TYPE_FLOAT,
-                              .op = BENCH_OP_SUM};
+                              .op = BENCH_OP_SUM,
+                              .verdict = {.floor = -1}};
     clear_environment();
     for (int i = 1; i < argc && !ask->help;) {
         bool option = argv[i][0] == '-' && argv[i][1];
@@ -416,6 +472,9 @@ int ask_parse(struct bench_ask *ask, int argc, char **argv, struct err *err)
             return used;
         i += option ? used : 1;
     }
+    int rc = settle_verdict(ask, err);
+    if (rc < 0)
+        return rc;
     if (ask->pairs && !ask->collective_given)
         ask->collective = BENCH_SENDRECV;
     if (ask->pairs && ask->collective != BENCH_SENDRECV)
@@ -444,8 +503,8 @@ void ask_print_help(FILE *out)
         if (o->take == take_absent)
             continue;
         snprintf(flag, sizeof flag, "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
-                 o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name, o->arg ? "=" : "",
-                 o->arg ? o->arg : "");
+                 o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
+                 o->arg && o->arg[0] != '[' ? "=" : "", o->arg ? o->arg : "");
         fprintf(out, "  %-26s", flag);
         for (const char *line = o->help; *line;) {
             int n = (int)strcspn(line, "\n");
@@ -468,8 +527,9 @@ void ask_print_help(FILE *out)
           "NCCL_TESTS_MIN_BW=GB/s: fails if the average is below nine tenths of it.\n"
           "LAUNCH_BENCH_JOB=FILE: another job that measures, say one with another NCCL.\n"
           "\n"
-          "Exit code: 0; 1 wrong values, too slow, or the job failed; 2 wrong words;\n"
-          "75 others have the GPUs; 123, 124 it hung.\n",
+          "Exit code: 0; 1 wrong values, too slow, slower than the baseline, or the job\n"
+          "failed; 2 wrong words, or not comparable; 75 others have the GPUs; 123, 124 it\n"
+          "hung.\n",
           out);
 }
 

@@ -6,10 +6,11 @@
 
 #include "../../config/spec.h"
 #include "record.h"
+#include "verdict.h"
 
 #include <stdio.h>
 
-enum ask_format { ASK_TEXT, ASK_JSON, ASK_CSV, ASK_FORMATS_N };
+enum ask_format { ASK_TEXT, ASK_JSON, ASK_CSV, ASK_SVG, ASK_FORMATS_N };
 
 struct bench_ask {
     enum bench_collective collective;
@@ -22,7 +23,9 @@ struct bench_ask {
     uint32_t ranks;        /* -g; 0: not given */
     const char *json_file; /* borrowed; NULL: none */
     enum ask_format format;
-    bool pairs, help;
+    bool pairs, history, help;
+    struct verdict_ask verdict;
+    uint32_t runs; /* of the whole sweep */
 
     bool collective_given;
     char **words; /* owned: launch's options for the job, NULL-terminated; NULL: none */

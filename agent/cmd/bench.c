@@ -27,6 +27,9 @@ extern char **environ;
 struct bench {
     struct bench_ask ask;
     struct bench_run run;
+    struct bench_run *runs; /* owned: of the whole sweep, runs_n of them before `run` */
+    unsigned runs_n;
+    struct verdict verdict;
     bool gpus;
     unsigned ranks;
     char *job; /* owned: its path */
@@ -37,6 +40,18 @@ struct bench {
     unsigned notes;        /* that the header has */
     struct err trouble;    /* the first record that made no sense */
 };
+
+/* What is not shown: all runs of a sweep but the last one. */
+static bool is_quiet(const struct bench *b)
+{
+    return b->runs_n + 1 < b->ask.runs;
+}
+
+static const char *sysroot(void)
+{
+    const char *root = getenv(ENV_SYSROOT);
+    return root ? root : "";
+}
 
 /* ---- progress ---- */
 
@@ -53,7 +68,10 @@ static void show_progress(struct bench *b, const struct bench_result *at)
     char text[160];
     if (!isatty(STDERR_FILENO))
         return;
-    int n = snprintf(text, sizeof text, "\033[K%s of %llu bytes, %s, %s: %u measured\r",
+    char of[32] = "";
+    if (b->ask.runs > 1)
+        snprintf(of, sizeof of, "run %u of %u: ", b->runs_n + 1, b->ask.runs);
+    int n = snprintf(text, sizeof text, "\033[K%s%s of %llu bytes, %s, %s: %u measured\r", of,
                      bench_collective_name(b->run.collective), (unsigned long long)at->size,
                      bench_type_name(at->type), bench_op_name(at->op),
                      b->run.results_n + b->run.pairs_n);
@@ -65,7 +83,7 @@ static void show_progress(struct bench *b, const struct bench_result *at)
 
 static void show_header(struct bench *b)
 {
-    if (b->header || b->ask.format != ASK_TEXT)
+    if (b->header || b->ask.format != ASK_TEXT || is_quiet(b))
         return;
     bench_text_header(stdout, &b->run);
     if (!b->ask.pairs)
@@ -77,7 +95,7 @@ static void show_header(struct bench *b)
 static void show(struct bench *b, int kind, const char *line, size_t n)
 {
     const struct bench_run *run = &b->run;
-    bool text = b->ask.format == ASK_TEXT;
+    bool text = b->ask.format == ASK_TEXT && !is_quiet(b);
     if (kind == BENCH_RECORD_RESULT || kind == BENCH_RECORD_END)
         show_header(b);
     if (kind == BENCH_RECORD_RESULT && text)
@@ -150,6 +168,10 @@ static int prepare(struct bench *b, struct err *err)
         rc = ask_settle(&b->ask, b->gpus, b->ranks, err);
     if (rc == 0)
         rc = child_find_job(b->gpus, &b->job, err);
+    if (rc == 0 && !(b->runs = calloc(b->ask.runs, sizeof *b->runs)))
+        rc = err_set_errno(err, -ENOMEM, "runs");
+    if (rc == 0 && verdict_check(&b->ask.verdict, sysroot(), err) < 0)
+        rc = -EINVAL; /* whatever it is, the words can't be followed */
     if (rc == 0 && b->ask.json_file) {
         rc = bench_file_open(b->ask.json_file, &b->json, &b->json_name, err);
         if (rc < 0)
@@ -185,10 +207,8 @@ static int run_job(struct bench *b, struct child_end *end, struct err *err)
 static void show_pairs(const struct bench *b)
 {
     struct topology *t = NULL;
-    const char *sysroot = getenv(ENV_SYSROOT);
     struct err err;
-    if (!b->run.host &&
-        topology_read(&t, sysroot ? sysroot : "", NVML_MATRIX, NVML_LIMIT_MS, &err) < 0)
+    if (!b->run.host && topology_read(&t, sysroot(), NVML_MATRIX, NVML_LIMIT_MS, &err) < 0)
         log_warn("%s: pairs are compared with all others", err.text);
     pairs_text(stdout, &b->run, t);
     topology_free(t);
@@ -200,6 +220,8 @@ static void show_end(struct bench *b)
         bench_json(stdout, &b->run, &b->context);
     else if (b->ask.format == ASK_CSV)
         bench_csv(stdout, &b->run);
+    else if (b->ask.format == ASK_SVG)
+        return; /* a picture is of a whole run: show_verdict() */
     else if (b->run.pairs_n)
         show_pairs(b);
     else if (b->run.ended)
@@ -272,18 +294,93 @@ static int judge(struct bench *b, const struct child_end *end)
     return b->context.error || bench_wrong(run) || slow ? EXIT_FAILED : EXIT_CODE_OK;
 }
 
+/* Lines for a person: behind the table, or, where stdout is for programs, on stderr. */
+static void show_verdict(const struct bench *b, const char *kept, size_t kept_n)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = b->ask.format == ASK_TEXT ? stdout : open_memstream(&text, &n);
+    if (b->ask.format == ASK_SVG)
+        verdict_svg(stdout, &b->verdict);
+    if (out) {
+        verdict_text(out, &b->verdict);
+        fwrite(kept, 1, kept_n, out);
+    }
+    fflush(stdout);
+    if (out && out != stdout) {
+        fclose(out);
+        log_block(text, n);
+        free(text);
+    }
+}
+
+/* The run was good in itself. What it is beside others; returns the exit code. */
+static int measure_up(struct bench *b)
+{
+    struct err err;
+    const struct verdict_ask *ask = &b->ask.verdict;
+    b->runs[b->runs_n] = b->run;
+    int rc = verdict_find(&b->verdict, ask, b->runs, b->runs_n + 1, b->ask.format == ASK_SVG,
+                          sysroot(), &err);
+    if (rc < 0) {
+        log_error("%s", err.text);
+        return VERDICT_EXIT_NOT_COMPARABLE;
+    }
+    AUTO_FREE char *kept = NULL;
+    size_t kept_n = 0;
+    FILE *out = open_memstream(&kept, &kept_n);
+    rc = verdict_keep(out, &b->verdict, ask, sysroot(), &err);
+    if (out)
+        fclose(out);
+    show_verdict(b, kept ? kept : "", kept_n);
+    if (rc < 0 && !ask->save)
+        log_warn("%s: this run is not in its history", err.text);
+    else if (rc < 0)
+        log_error("%s", err.text);
+    return rc < 0 && ask->save ? EXIT_CODE_OURS : verdict_exit_code(&b->verdict);
+}
+
+/* This run is the last one: what it came to is shown after all. */
+static void show_failed(struct bench *b)
+{
+    b->ask.runs = b->runs_n + 1;
+    if (!b->run.ranks)
+        return;
+    show_header(b);
+    for (unsigned i = 0; b->header && i < b->run.results_n; i++)
+        bench_text_result(stdout, &b->run.results[i]);
+}
+
+/* All runs of the sweep, one after the other, until one fails; *end: of the last one that was. */
+static int run_jobs(struct bench *b, struct child_end *end, struct err *err)
+{
+    for (;;) {
+        int rc = run_job(b, end, err);
+        clear_progress(b);
+        if (rc < 0 || !is_quiet(b))
+            return rc;
+        if (end->code || !b->run.ended || b->trouble.code || bench_wrong(&b->run)) {
+            show_failed(b);
+            return 0;
+        }
+        b->runs[b->runs_n++] = b->run;
+        b->run = (struct bench_run){0};
+    }
+}
+
 static int run_bench(struct bench *b, struct err *err)
 {
-    struct child_end end;
+    struct child_end end = {0};
     b->context.start = time(NULL);
-    int rc = run_job(b, &end, err);
-    clear_progress(b);
+    int rc = run_jobs(b, &end, err);
     if (rc < 0)
         return rc;
     b->context.end = time(NULL);
     int exit_code = judge(b, &end);
     if (b->run.ranks)
         show_end(b);
+    if (exit_code == EXIT_CODE_OK && !b->ask.pairs)
+        exit_code = measure_up(b);
     int written = write_json(b);
     if (end.signal == SIGINT && exit_code == 128 + SIGINT)
         signals_die_of_interrupt();
@@ -315,6 +412,8 @@ int cmd_bench(int argc, char **argv)
     int rc = ask_parse(&b.ask, argc, argv, &err);
     if (rc == 0 && b.ask.help) {
         ask_print_help(stdout);
+    } else if (rc == 0 && b.ask.history) {
+        rc = verdict_history(stdout, sysroot(), &err);
     } else {
         if (rc == 0)
             rc = min_bandwidth(&b.context.min_bw, &err);
@@ -331,7 +430,11 @@ int cmd_bench(int argc, char **argv)
     }
     free(b.job);
     free(b.json_name);
+    verdict_finish(&b.verdict);
     bench_run_finish(&b.run);
+    for (unsigned i = 0; i < b.runs_n; i++)
+        bench_run_finish(&b.runs[i]);
+    free(b.runs);
     ask_finish(&b.ask);
     return exit_code;
 }

@@ -30,7 +30,8 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
-    {"gpus", "[--json] [--lease-dir DIR]", "Who has which GPU of this server.", cmd_gpus},
+    {"gpus", "[--json] [--clear[=LIST]] [--lease-dir DIR]",
+     "Who has which GPU of this server; --clear ends the quarantine of faulty ones.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -15,6 +15,7 @@ enum {
     WORD_FOLLOW = 32,
     WORD_NOW = 64,
     WORD_LEASE_DIR = 128,
+    WORD_CLEAR = 256,
 };
 
 struct words {
@@ -23,6 +24,7 @@ struct words {
     int number;            /* with WORD_SIGNAL: the signal */
     int rank;              /* or WIRE_ALL_RANKS */
     const char *lease_dir; /* with WORD_LEASE_DIR */
+    const char *clear;     /* with WORD_CLEAR; NULL: no value was given */
 };
 
 /* Parses argv[1..]. Returns -1: go on; else the exit code, all has been said (wrong words, --help). */

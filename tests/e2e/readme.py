@@ -4,7 +4,7 @@
 """Every ```console block of the READMEs does what it shows.
 
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
-order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
+order; "..." stands for anything within a line and, alone, for any other lines; pids, times and what launch bench measured are not compared. In the words after
 "console", needs=torch, needs=python3, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
 examples that were linked with fake CUDA and NCCL (otherwise there is no GPU), hang=p2p lets that NCCL hang unless P2P is off, machine=NAME on that one of tests/machines with a fake NVML. A ```c block that begins with /* NAME */, or a ```yaml block with # NAME, becomes that file. Other blocks are text."""
 import ctypes.util
@@ -53,6 +53,7 @@ def steps(text):
 
 
 def plain(line):
+    line = re.sub(r"^( +\d+ +\d+ +\w+ +\w+ +-?\d+ ).*", r"\1#", line)  # a result of launch bench: the numbers are the machine's
     return re.sub(r"\bpid \d+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+\.\d+ s\b", "#", line)
 
 

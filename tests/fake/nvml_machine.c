@@ -270,10 +270,15 @@ int nvmlDeviceGetFieldValues(device d, int n, struct field *fields)
     struct fake_gpu *g = of(d);
 
     for (int i = 0; i < n; i++) {
+        unsigned action = 0;
         fields[i].result = g && fields[i].id == 164 ? SUCCESS : UNSUPPORTED;
         fields[i].value = g ? (unsigned)g->link_mbps : 0;
+        if (fields[i].id == 230) {
+            fields[i].result = fake_recovery((unsigned)((uintptr_t)d - 1), &action);
+            fields[i].value = action;
+        }
     }
-    return g ? SUCCESS : UNSUPPORTED;
+    return g || getenv("FAKE_NVML_RECOVERY") ? SUCCESS : UNSUPPORTED;
 }
 
 int nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *level)

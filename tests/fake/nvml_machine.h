@@ -21,4 +21,7 @@ struct fake_gpu {
 /* How many, and which; NULL: no machine is described. Read once. */
 struct fake_gpu *fake_machine(unsigned *n);
 
+/* NVML's result; the recovery action of a device (nvml_events.c). */
+int fake_recovery(unsigned index, unsigned *action);
+
 #endif
