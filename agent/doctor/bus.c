@@ -77,15 +77,15 @@ static void look_above(const struct doctor *d, struct bridges *b, const struct p
 
 void bus_check_acs(struct doctor *d)
 {
-    AUTO_FREE struct bridges *b = calloc(1, sizeof *b);
-    if (!b || d->t->list.n == 0) {
-        doctor_blind(d, b ? "there is no GPU that this process may use" : "no memory");
+    if (d->t->list.n == 0) {
+        doctor_blind(d, "there is no GPU that this process may use");
         return;
     }
     if (d->t->list.n == 1) {
         doctor_ok(d, "one GPU: there is no P2P to redirect");
         return;
     }
+    struct bridges bridges = {0}, *b = &bridges;
     for (unsigned i = 0; i < d->t->list.n; i++)
         look_above(d, b, &d->t->gpu[i].pci);
     if (b->redirect.n)

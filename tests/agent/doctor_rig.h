@@ -5,6 +5,7 @@
 #define LAUNCH_TESTS_AGENT_DOCTOR_RIG_H
 
 #include "../../agent/doctor/doctor.h"
+#include "../../agent/sysfile.h"
 #include "../../agent/doctor/show.h"
 #include "../../agent/json.h"
 #include "../harness.h"
@@ -205,19 +206,38 @@ struct row {
 #define NO_FILE(name) .file = (name)
 #define VARIABLE(text) .variable = (text)
 
+/* What the row's file was; -1 bytes: not there. */
+static char was[4096];
+static ssize_t was_bytes;
+
+static void change_file(const struct row *row)
+{
+    was_bytes = sysfile_read(was, sizeof was, root, "/%s", row->file);
+    if (row->content)
+        put(row->content, "%s", row->file);
+    else
+        unput(row->file);
+}
+
+static void put_back_file(const struct row *row)
+{
+    if (was_bytes >= 0)
+        put(was, "%s", row->file);
+    else
+        unput(row->file);
+}
+
 static const struct finding *look(const struct row *row)
 {
-    static bool pristine; /* many files take their time: only who changes them needs new ones */
+    static bool pristine; /* many files take their time: who changes one only puts it back */
     doctor_close(d);
     if (!pristine) {
         put_host();
         put_gpus();
     }
-    pristine = !row->file && !row->before;
-    if (row->content)
-        put(row->content, "%s", row->file);
-    else if (row->file)
-        unput(row->file);
+    pristine = !row->before;
+    if (row->file)
+        change_file(row);
     if (row->before)
         row->before();
     environment[0] = row->variable;
@@ -228,6 +248,8 @@ static const struct finding *look(const struct row *row)
     if (row->after)
         row->after();
     doctor_look_at(d, row->check);
+    if (pristine && row->file)
+        put_back_file(row);
     return &d->finding[0];
 }
 
