@@ -99,7 +99,9 @@ static void describe_rank(void *user, uint32_t index, struct wire_rank *ret)
     const struct rank *rank = &job->group.ranks[index];
     const struct gpu_set *set = &job->config->plan->gpu_set;
     ret->pid = rank->pid;
-    if (rank_alive(rank)) {
+    if (job->heal.loss[index] == LOSS_FOR_GOOD) {
+        PUT(ret->end, "lost; the job goes on without it (launch grow)");
+    } else if (rank_alive(rank)) {
         ret->age_ms = ms_since(rank->started_ns);
         read_usage(rank->pid, ret);
     } else if (rank->ended) {

@@ -126,6 +126,12 @@ void host_board_drop(struct host_board *hb, uint32_t place)
     hb->dropped[place] = true;
 }
 
+void host_board_regain(struct host_board *hb, uint32_t place)
+{
+    hb->members++;
+    hb->dropped[place] = false;
+}
+
 /* The generation's number first: whoever still reads the old table sees that it is over. */
 void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms)
 {

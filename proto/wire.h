@@ -30,6 +30,7 @@ enum wire_verb {
     WIRE_RESTART,      /* all ranks again; `rank` is killed at once */
     WIRE_SIGNAL,       /* `number` to the workers, or to `rank` */
     WIRE_WAIT,         /* the wire_end comes when the job is over, with its exit code */
+    WIRE_GROW,         /* ranks without which the job goes on, or `rank` of them, come back */
     WIRE_VERBS_N
 };
 
