@@ -17,11 +17,13 @@ int heal_init(struct heal *h, uint32_t world_size)
     *h = (struct heal){.loss = calloc(world_size, 1),
                        .fresh = calloc(world_size, 1),
                        .retried = calloc(world_size, sizeof *h->retried)};
-    return h->loss && h->fresh && h->retried ? 0 : -ENOMEM;
+    int rc = regrow_init(&h->regrow, world_size);
+    return h->loss && h->fresh && h->retried ? rc : -ENOMEM;
 }
 
 void heal_finish(struct heal *h)
 {
+    regrow_finish(&h->regrow);
     free(h->loss);
     free(h->fresh);
     free(h->retried);
@@ -30,7 +32,9 @@ void heal_finish(struct heal *h)
 
 void heal_begin(struct heal *h, uint32_t world_size)
 {
-    struct heal begun = {.loss = h->loss, .fresh = h->fresh, .retried = h->retried};
+    struct heal begun = {
+        .loss = h->loss, .fresh = h->fresh, .retried = h->retried, .regrow = h->regrow};
+    regrow_stop(&begun.regrow);
     memset(h->loss, LOSS_NONE, world_size);
     memset(h->fresh, FRESH_NO, world_size);
     memset(h->retried, false, world_size * sizeof *h->retried);
@@ -173,6 +177,8 @@ bool heal_accept(struct job *job, uint32_t lost)
         rank_signal(&job->group.ranks[lost], SIGKILL); /* it may only hang */
     tell_loss(job, lost, loss);
     job->failure = (struct failure){0};
+    if (loss == LOSS_FOR_GOOD)
+        regrow_watch(job, lost);
     return true;
 }
 
@@ -211,18 +217,39 @@ static int refuse_growth(const struct job *job, int rank, struct err *err)
     return 0;
 }
 
+/* Those whose GPU is fit for it. */
+static int take_back(struct job *job, int rank, struct err *err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < job->world_size; i++) {
+        struct quarantine q;
+        if (!is_missing(job, i) || (rank >= 0 && (uint32_t)rank != i))
+            continue;
+        if (regrow_is_barred(job, i, &q)) {
+            (void)!err_set(
+                err, -EBUSY,
+                "the GPU of rank %u is in quarantine: %s (launch gpus --clear ends that)", i,
+                q.reason);
+            continue;
+        }
+        job->heal.loss[i] = LOSS_PENDING;
+        host_board_regain(&job->attempt.board, i);
+        n++;
+    }
+    return n ? 0 : -EBUSY; /* some rank is missing: the line is there */
+}
+
 int heal_grow(struct job *job, int rank, struct err *err)
 {
     struct heal *h = &job->heal;
     int rc = refuse_growth(job, rank, err);
     if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        if (!is_missing(job, i) || (rank >= 0 && (uint32_t)rank != i))
-            continue;
-        h->loss[i] = LOSS_PENDING;
-        host_board_regain(&job->attempt.board, i);
-    }
+    rc = take_back(job, rank, err);
+    if (rc < 0)
+        return rc;
+    if (board_of(job)->members == job->world_size)
+        regrow_stop(&h->regrow);
     if (!h->since_ns) {
         h->since_ns = clock_now_ns();
         h->grows = true;

@@ -9,6 +9,7 @@
 #define LAUNCH_AGENT_HEAL_H
 
 #include "../proto/err.h"
+#include "regrow.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,13 +25,14 @@ enum loss {
 enum fresh { FRESH_NO, FRESH_COLD, FRESH_WARM /* it was a standby */ };
 
 struct heal {
-    uint8_t *loss;          /* owned: enum loss of each rank */
-    uint8_t *fresh;         /* owned: enum fresh, of each rank that was replaced in this healing */
-    bool *retried;          /* owned: was replaced, and the job has got no further since */
-    bool consented;         /* in this attempt all ranks have called launch_meet() */
-    bool stale;             /* somebody was lost, or is to come back, since the generation was opened */
-    bool grows;             /* this healing is for nothing else than ranks that come back */
-    uint64_t since_ns;      /* first loss of this healing, or the wish; 0: all is well */
+    uint8_t *loss;  /* owned: enum loss of each rank */
+    uint8_t *fresh; /* owned: enum fresh, of each rank that was replaced in this healing */
+    bool *retried;  /* owned: was replaced, and the job has got no further since */
+    struct regrow regrow;
+    bool consented;    /* in this attempt all ranks have called launch_meet() */
+    bool stale;        /* somebody was lost, or is to come back, since the generation was opened */
+    bool grows;        /* this healing is for nothing else than ranks that come back */
+    uint64_t since_ns; /* first loss of this healing, or the wish; 0: all is well */
     uint64_t not_before_ns; /* the same failure again: replaced no earlier */
 };
 

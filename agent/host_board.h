@@ -43,6 +43,8 @@ void host_board_regain(struct host_board *hb, uint32_t place);
 
 /* Before a standby is started in a spare slot, and when it gets its place. */
 void host_board_vacate(struct host_board *hb, uint32_t spare);
+/* It waits for a place, with everything that it does before. */
+bool host_board_is_warm(const struct host_board *hb, uint32_t spare);
 void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place);
 
 /* All ranks of the generation have joined: chooses whose state they take and lets them go. False: none has any, though some

@@ -160,8 +160,11 @@ void news_on_buried(void *user)
 void news_on_bell(void *user)
 {
     struct job *job = user;
-    if (job->state == JOB_RUN && !job->heal.consented && heal_consented(job))
+    if (job->state != JOB_RUN)
+        return;
+    if (!job->heal.consented && heal_consented(job))
         reserve_fill(&job->reserve);
+    reserve_look(&job->reserve);
 }
 
 void news_on_stage(void *user, uint32_t rank, enum stage stage)
