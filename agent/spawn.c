@@ -45,7 +45,7 @@ struct spawn_group {
 #define PLACED_LIMIT_NS NS_PER_S
 
 #define AUTOGROUP_OF(pid) "/proc/" pid "/autogroup"
-#define BACKGROUND_NICE "19"
+#define BACKGROUND_NICE "10" /* a tenth of what another has, where both want a CPU */
 
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
 #define DESCRIPTORS_OF_OURS 50

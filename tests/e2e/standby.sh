@@ -31,7 +31,7 @@ start --standby=exec ./slow.sh
 until_true says '^standby 0: starting, pid [0-9]+, [0-9.]+M$' || fail "it starts: $(cat said)"
 spare=$(standby 0)
 until_true has slow.sh "/proc/$spare/cmdline"
-check "its priority is low: $(cat /proc/$spare/autogroup)" nice_is $spare 19
+check "its priority is low: $(cat /proc/$spare/autogroup)" nice_is $spare 10
 check "a rank's is not" nice_is "$(cat pid.0)" 0
 echo go >gate
 until_true says '^standby 0: warm, pid '$spare || fail "it is warm: $(cat said)"

@@ -6,13 +6,15 @@
 
 PYTHON has torch. LAUNCHER is launch, or torchrun with --no-python for comparison. Each kill comes at a random moment after a
 checkpoint of the attempt at hand was made, which is in the midst of all-reduces: the job, examples/torch/resume.py, does little
-else. Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the
-launcher can't do that.
+else. SIGKILL and SIGSEGV take turns, as the same failure again and again would be waited after, for up to half a minute.
+Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the launcher
+can't do that.
 """
 import argparse
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ MARK = "LAUNCH_TORTURE_MARK"
 STEPS_PER_KILL, EVERY = 100, 20
 DELAY_S = 0.02  # after a checkpoint, at most: fewer steps than are left of STEPS_PER_KILL
 ATTEMPT_LIMIT_S = 120
+SIGNALS = (signal.SIGKILL, signal.SIGSEGV)
 
 
 def members():
@@ -57,10 +60,10 @@ def await_progress(job, path):
     return True
 
 
-def kill_one(dice):
+def kill_one(dice, sig):
     """Kills a rank and waits until it is gone: what it was about to write is written or never will be."""
     victim = dice.choice(sorted(pid for pid, rank in members().items() if rank != "none"))
-    os.kill(victim, 9)
+    os.kill(victim, sig)
     limit = time.monotonic() + ATTEMPT_LIMIT_S
     while os.path.exists(f"/proc/{victim}") and time.monotonic() < limit:
         time.sleep(0.002)
@@ -88,7 +91,7 @@ def run_and_kill(command, env, kills, dice):
         job = subprocess.Popen(command, env=env, stdout=out, stderr=err)
         while made < kills and await_progress(job, "checkpoint.pt"):
             time.sleep(dice.random() * DELAY_S)
-            kill_one(dice)
+            kill_one(dice, SIGNALS[made % len(SIGNALS)])
             made += 1
         code = await_end(job)
         out.seek(0)
@@ -119,7 +122,7 @@ def main():
         os.chdir("/")
     want, got = ends(peace.stdout), ends(text)
     same = len(want) == 1 and len(got) == 2 and all(step == want[0][0] and abs(loss - want[0][1]) < 1e-3 for step, loss in got)
-    named = len(re.findall(r"rank \d of 2 failed first: it was killed by SIGKILL", report))
+    named = len(re.findall(r"rank \d of 2 failed first: it was killed by SIG(?:KILL|SEGV)", report))
     left = members()
     for pid in left:
         os.kill(pid, 9)
