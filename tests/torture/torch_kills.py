@@ -25,7 +25,7 @@ SHARE = ["sh", "-c", 'NCCL_HOSTID=$RANK LOCAL_RANK=0 exec "$@"', "sh"]
 MARK = "LAUNCH_TORTURE_MARK"
 STEPS_PER_KILL, EVERY = 100, 20
 DELAY_S = 0.02  # after a checkpoint, at most: fewer steps than are left of STEPS_PER_KILL
-ATTEMPT_LIMIT_S = 120
+ATTEMPT_LIMIT_S, STEP_LIMIT_S = 120, 0.1
 SIGNALS = (signal.SIGKILL, signal.SIGSEGV)
 
 
@@ -69,9 +69,10 @@ def kill_one(dice, sig):
         time.sleep(0.002)
 
 
-def await_end(job):
+def await_end(job, kills):
+    """Most of the steps may be left: kills come sooner than STEPS_PER_KILL allows for."""
     try:
-        return job.wait(timeout=ATTEMPT_LIMIT_S)
+        return job.wait(timeout=ATTEMPT_LIMIT_S + kills * STEP_LIMIT_S * STEPS_PER_KILL)
     except subprocess.TimeoutExpired:
         for pid in members():
             os.kill(pid, 9)
@@ -93,7 +94,7 @@ def run_and_kill(command, env, kills, dice):
             time.sleep(dice.random() * DELAY_S)
             kill_one(dice, SIGNALS[made % len(SIGNALS)])
             made += 1
-        code = await_end(job)
+        code = await_end(job, kills)
         out.seek(0)
         err.seek(0)
         return code, made, out.read(), err.read()
