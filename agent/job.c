@@ -331,8 +331,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     if (rc == 0)
         rc = heal_init(&job->heal, job->world_size);
     if (rc == 0)
-        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, news_on_buried,
-                          job);
+        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, &job->oom,
+                          &job->loop, news_on_buried, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,

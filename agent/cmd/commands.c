@@ -31,6 +31,8 @@ const struct command COMMANDS[] = {
     {"stop", "RUN [--now]", "Ends a running job, as SIGTERM to launch does, and waits for its end.",
      cmd_stop},
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
+    {"grow", "RUN [--rank R]", "Ranks that a job of --on-failure=shrink has lost come back.",
+     cmd_grow},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
     {"gpus", "[--json] [--clear[=LIST]] [--lease-dir DIR]",

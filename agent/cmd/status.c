@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* launch status: one job, rank by rank. */
+/* launch status: one job, rank by rank, and its standbys. */
 #include "../../proto/clock.h"
 #include "../../proto/status.h"
 #include "../clean.h"
 #include "../json.h"
 #include "../log.h"
 #include "control.h"
+#include "standby.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -64,7 +65,9 @@ static void print_table(const struct client_job *job, const struct client_look *
     printf("%4s  %7s  %-4s  %8s  %6s  %10s  %6s  %s\n", "RANK", "PID", "GPU", "MEMORY", "CPU",
            "STEP", "OUTPUT", "LAST LINE");
     for (uint32_t i = 0; i < look->n; i++)
-        print_rank(&look->ranks[i], cpu_percent(&look->ranks[i], before, i));
+        if (!look->ranks[i].standby)
+            print_rank(&look->ranks[i], cpu_percent(&look->ranks[i], before, i));
+    standby_print(look->ranks, look->n);
     if (!(job->job.flags & WIRE_JOB_PIPED))
         printf("(the worker writes to launch's own stdout and stderr: no last line is known)\n");
 }
@@ -79,6 +82,8 @@ static void print_json(const struct client_job *job, const struct client_look *l
     printf(", \"rank\": [");
     for (uint32_t i = 0; i < look->n; i++) {
         const struct wire_rank *r = &look->ranks[i];
+        if (r->standby)
+            continue;
         printf("%s\n  {\"rank\": %" PRIu32 ", \"pid\": %" PRId32, i > 0 ? "," : "", r->rank,
                r->pid);
         json_put_member(stdout, "gpu", r->gpu);
@@ -95,7 +100,9 @@ static void print_json(const struct client_job *job, const struct client_look *l
         json_put_member(stdout, "end", r->end);
         printf("}");
     }
-    printf("\n]}\n");
+    printf("\n]");
+    standby_print_json(look->ranks, look->n);
+    printf("}\n");
 }
 
 /* ---- once, or again and again ---- */
