@@ -186,9 +186,9 @@ static void take_rank(void *user, const union wire_packet *packet)
     const struct looking *l = user;
     struct client_look *look = l->look;
     take_job(l->job, packet);
-    if (packet->head.kind != WIRE_RANK)
-        return;
-    if (look->n == look->room) {
+    if (packet->head.kind != WIRE_RANK || (look->standbys && !packet->rank.standby))
+        return; /* standbys come last */
+    if (look->n + look->standbys == look->room) {
         uint32_t room = look->room ? 2 * look->room : 64;
         struct wire_rank *more = realloc(look->ranks, room * sizeof *more);
         if (!more)
@@ -196,12 +196,13 @@ static void take_rank(void *user, const union wire_packet *packet)
         look->ranks = more;
         look->room = room;
     }
-    look->ranks[look->n++] = packet->rank;
+    look->ranks[look->n + look->standbys] = packet->rank;
+    *(packet->rank.standby ? &look->standbys : &look->n) += 1;
 }
 
 int client_look(struct client_job *job, int rank, struct client_look *look, struct err *err)
 {
-    look->n = 0;
+    look->n = look->standbys = 0;
     return client_ask(job, WIRE_LIST_RANKS, rank, 0, take_rank, &(struct looking){job, look}, err);
 }
 

@@ -45,8 +45,8 @@ MUST_CHECK int client_ask(struct client_job *job, enum wire_verb verb, int rank,
 
 /* All its ranks (or `rank`) at one moment, in order. */
 struct client_look {
-    struct wire_rank *ranks; /* owned: free() it */
-    uint32_t n, room;
+    struct wire_rank *ranks; /* owned: free() it. n ranks, then `standbys` of those */
+    uint32_t n, standbys, room;
 };
 
 /* Asks for them, in the place of those of an earlier look; job->job is taken anew, too. Errors: those of client_ask(). */

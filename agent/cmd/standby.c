@@ -45,8 +45,6 @@ void standby_print(const struct wire_rank *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct wire_rank *s = &list[i];
         char gpu[sizeof s->gpu];
-        if (!s->standby)
-            continue;
         printf("standby %" PRIu32 ": %s", s->rank, state_of(s));
         if (s->pid)
             printf(", pid %" PRId32 ", %.1fM", s->pid, (double)s->rss_kb / 1024);
@@ -60,13 +58,11 @@ void standby_print(const struct wire_rank *list, size_t n)
 void standby_print_json(const struct wire_rank *list, size_t n)
 {
     struct gpu_users users;
-    bool known = read_users(list, n, &users), more = false;
+    bool known = read_users(list, n, &users);
     printf(", \"standby\": [");
     for (size_t i = 0; i < n; i++) {
         const struct wire_rank *s = &list[i];
-        struct json_members m = {stdout, more ? ",\n  {" : "\n  {", ", "};
-        if (!s->standby)
-            continue;
+        struct json_members m = {stdout, i > 0 ? ",\n  {" : "\n  {", ", "};
         json_number(&m, "standby", true, s->rank);
         json_number(&m, "pid", true, s->pid);
         json_text(&m, "state", state_of(s));
@@ -74,7 +70,6 @@ void standby_print_json(const struct wire_rank *list, size_t n)
         json_number(&m, "rss_bytes", true, (long long)s->rss_kb * 1024);
         json_number(&m, "gpu_bytes", known, known ? (long long)gpu_bytes(&users, s->pid) : 0);
         printf("}");
-        more = true;
     }
-    printf("%s]", more ? "\n" : "");
+    printf("%s]", n > 0 ? "\n" : "");
 }

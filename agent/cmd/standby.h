@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Takes the packets of a look; those of ranks are left alone. A line each; nothing without any. */
+/* A line each; nothing without any. */
 void standby_print(const struct wire_rank *list, size_t n);
 
 /* The member "standby" of the job's object, with what separates it from the one before. */

@@ -65,9 +65,8 @@ static void print_table(const struct client_job *job, const struct client_look *
     printf("%4s  %7s  %-4s  %8s  %6s  %10s  %6s  %s\n", "RANK", "PID", "GPU", "MEMORY", "CPU",
            "STEP", "OUTPUT", "LAST LINE");
     for (uint32_t i = 0; i < look->n; i++)
-        if (!look->ranks[i].standby)
-            print_rank(&look->ranks[i], cpu_percent(&look->ranks[i], before, i));
-    standby_print(look->ranks, look->n);
+        print_rank(&look->ranks[i], cpu_percent(&look->ranks[i], before, i));
+    standby_print(look->ranks + look->n, look->standbys);
     if (!(job->job.flags & WIRE_JOB_PIPED))
         printf("(the worker writes to launch's own stdout and stderr: no last line is known)\n");
 }
@@ -82,8 +81,6 @@ static void print_json(const struct client_job *job, const struct client_look *l
     printf(", \"rank\": [");
     for (uint32_t i = 0; i < look->n; i++) {
         const struct wire_rank *r = &look->ranks[i];
-        if (r->standby)
-            continue;
         printf("%s\n  {\"rank\": %" PRIu32 ", \"pid\": %" PRId32, i > 0 ? "," : "", r->rank,
                r->pid);
         json_put_member(stdout, "gpu", r->gpu);
@@ -101,7 +98,7 @@ static void print_json(const struct client_job *job, const struct client_look *l
         printf("}");
     }
     printf("\n]");
-    standby_print_json(look->ranks, look->n);
+    standby_print_json(look->ranks + look->n, look->standbys);
     printf("}\n");
 }
 
