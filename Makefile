@@ -6,7 +6,7 @@
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
+# make torture          kills random processes of N=200 jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -343,9 +343,12 @@ example: $(B)/launch
 
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200
-torture: $(B)/launch
+HEALS ?= 1000
+torture: $(B)/launch $(FAKES)
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/heal.py -n $(HEALS) $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
+	python3 tests/torture/heal.py -n 100 --gpus $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)
