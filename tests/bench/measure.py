@@ -88,6 +88,14 @@ def torchrun_reason():
     return None, why[:160]
 
 
+def torch_python():
+    """One that has PyTorch, or None."""
+    for python in ("python3", "/usr/bin/python3"):
+        if shutil.which(python) and subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
 class Peers:
     """How each launcher is asked for n workers. Absent ones have a reason in .absent."""
 

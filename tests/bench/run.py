@@ -344,24 +344,28 @@ class Bench:
                 self.results.add("heal", "launch_step(): store and check", "ns", store, goal="<= 2 ns", limit=2)
         look = float(run([helper("deathwatch"), "look"]).split()[1])
         self.results.add("heal", "the agent's look at 64 ranks", "ns", [look], goal="< 1000 ns", limit=1000)
-        if self.peers.names("torchrun"):
-            self.heal_torch(8)
+        python = None if self.quick else measure.torch_python()
+        if python:
+            self.heal_torch(8, python)
 
-    def heal_torch(self, n):
+    def heal_torch(self, n, python):
         """The same loss in a PyTorch job, which can't heal: all ranks are started again."""
-        script, python = os.path.join(measure.SRC, "tests/bench/torch_again.py"), self.peers.found["torchrun"][0]
+        script = os.path.join(measure.SRC, "tests/bench/torch_again.py")
 
         def again(argv):
             with tempfile.TemporaryDirectory(prefix="launch-bench-") as d:
                 out = run([*argv, python, script, d + "/killed"], env={**os.environ, "OMP_NUM_THREADS": "1"})
             return float(re.search(r"^again ([\d.]+)$", out, re.M).group(1))
 
-        theirs = self.peers.argv("torchrun", n)
-        theirs.insert(theirs.index("--no_python"), "--max_restarts=1")
-        ours = self.peers.argv("launch", n, "--max-restarts=1", "--no-python")
-        taken = interleave(self.rounds(10, 1), {"launch": (lambda: again(ours), None), "torchrun": (lambda: again(theirs), None)})
-        self.results.add("heal", f"PyTorch: SIGKILL of one of {n} to the next all-reduce of all", "ms", taken["launch"], "torchrun",
-                         taken["torchrun"])
+        ours = self.peers.argv("launch", n, "--max-restarts=1", "--")
+        measures = {"launch": (lambda: again(ours), None)}
+        if self.peers.names("torchrun"):
+            theirs = self.peers.argv("torchrun", n)
+            theirs.insert(theirs.index("--no_python"), "--max_restarts=1")
+            measures["torchrun"] = (lambda: again(theirs), None)
+        taken = interleave(self.rounds(10), measures)
+        name = f"PyTorch: SIGKILL of one of {n} to the next all-reduce of all"
+        self.results.add("heal", name, "ms", taken["launch"], "torchrun" if "torchrun" in taken else None, taken.get("torchrun"))
 
 
 class Fifos:
