@@ -193,8 +193,11 @@ bool aftermath_decide(struct aftermath *a, const struct failure *f, bool stoppin
         a->best_step = a->step;
     a->history.same_in_row = failure_equal(f, &a->last) ? a->history.same_in_row + 1 : 1;
     a->history.stop_requested = stopping;
-    struct restart_failure failure = {
-        .reason = f->reason, .exit_code = f->exit_code, .signal = f->signal, .started = a->started};
+    struct restart_failure failure = {.reason = f->reason,
+                                      .exit_code = f->exit_code,
+                                      .signal = f->signal,
+                                      .started = a->started,
+                                      .gpu_out = f->gpu_out};
     a->verdict =
         restart_decide(&a->policy, &a->history, &failure, clock_now_ns() / NS_PER_MS, roll_dice());
     return a->verdict.again;

@@ -101,6 +101,7 @@ static enum loss decide(struct job *job, uint32_t rank)
     bool started = host_board_stage(board_of(job), rank) != STAGE_NONE || job->state == JOB_RUN;
     struct heal *h = &job->heal;
     uint64_t best_step = job->after.best_step;
+    job->failure.gpu_out = gpu_watch_is_out(&job->gpu_watch, rank);
     bool again = aftermath_heal(&job->after, &job->failure, &board_of(job)->board, started,
                                 h->retried[rank]);
     if (job->after.best_step > best_step)

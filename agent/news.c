@@ -6,7 +6,6 @@
 #include "log.h"
 #include "outlet.h"
 #include "watch.h"
-#include "xid.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -36,10 +35,7 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
     if (rank->ended)
         job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
                                      sizeof f->what);
-    struct xid xid;
-    if (rank->ended && job->config->plan->gpus.vendor == GPU_NVIDIA &&
-        xid_find(job->config->sysroot, rank->last_pid, rank->started_ns, &xid))
-        xid_explain(&xid, f->what, sizeof f->what);
+    gpu_watch_explain(&job->gpu_watch, rank, f->what, sizeof f->what);
 }
 
 bool news_never_joined(const struct job *job, uint32_t rank)
@@ -79,6 +75,8 @@ void news_on_hang(void *user, uint32_t rank, const char *what, const char *evide
     struct job *job = user;
     note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
     snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    gpu_watch_explain(&job->gpu_watch, &job->group.ranks[rank], job->failure.what,
+                      sizeof job->failure.what);
     job->failure.evidence = evidence;
     lose(job, rank, EVENT_HANG);
 }

@@ -21,6 +21,7 @@ struct failure {
     int exit_code;        /* that the launcher would give for it */
     int signal;           /* that killed the worker; 0: none did */
     bool core;            /* a core dump was made */
+    bool gpu_out;         /* its GPU is in quarantine now, or another one that the job needs */
     time_t at;            /* wall clock; for people only */
     double after_s;       /* since the worker was started */
     char what[512];       /* "exited with code 3", one line */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "check.h"
+#include "bench.h"
 #include "control.h"
 #include "doctor.h"
 #include "gpus.h"
@@ -12,8 +14,12 @@
 
 const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
-    {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
+    {"topo", "[--matrix | --transports | --p2p=r|w|n|a|p | --format=FORMAT]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"check", "[--timeout=TIME] [--json] [options of launch]",
+     "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},
+    {"bench", "[COLLECTIVE] [-b SIZE -e SIZE ...]",
+     "Measures how fast the GPUs reach one another, as nccl-tests does.", cmd_bench},
     {"doctor", "[RUN | --log FILE] [--json]",
      "What is wrong with this machine, with a job that runs, or with one that left a log.",
      cmd_doctor},
@@ -28,7 +34,8 @@ const struct command COMMANDS[] = {
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
-    {"gpus", "[--json] [--lease-dir DIR]", "Who has which GPU of this server.", cmd_gpus},
+    {"gpus", "[--json] [--clear[=LIST]] [--lease-dir DIR]",
+     "Who has which GPU of this server; --clear ends the quarantine of faulty ones.", cmd_gpus},
     {NULL, NULL, NULL, NULL},
 };
 

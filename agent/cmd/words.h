@@ -15,8 +15,9 @@ enum {
     WORD_FOLLOW = 32,
     WORD_NOW = 64,
     WORD_LEASE_DIR = 128,
-    WORD_LOG = 256,
-    WORD_MAY_RUN = 512, /* WORD_RUN that may be left out */
+    WORD_CLEAR = 256,
+    WORD_LOG = 512,
+    WORD_MAY_RUN = 1024, /* WORD_RUN that may be left out */
 };
 
 struct words {
@@ -25,6 +26,7 @@ struct words {
     int number;            /* with WORD_SIGNAL: the signal */
     int rank;              /* or WIRE_ALL_RANKS */
     const char *lease_dir; /* with WORD_LEASE_DIR */
+    const char *clear;     /* with WORD_CLEAR; NULL: no value was given */
     const char *log;       /* with WORD_LOG */
 };
 

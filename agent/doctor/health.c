@@ -3,6 +3,7 @@
 #include "checks.h"
 
 #include "../../proto/clock.h"
+#include "../gpu_fault.h"
 #include "../topo.h"
 #include "../xid.h"
 
@@ -19,11 +20,6 @@ static uint64_t bit(unsigned i)
 
 /* ---- Xid ---- */
 
-/* Of NVIDIA's list: those after which the GPU is of no use before a reset, and those that are the hardware's, too. All
- * others are mostly a program's fault, or follow another one. */
-static const unsigned FATAL[] = {64, 74, 79, 95, 119, 120, 140, 145, 149};
-static const unsigned HARDWARE[] = {48, 61, 62, 63, 92, 94};
-
 struct xids {
     unsigned n;
     struct {
@@ -32,18 +28,13 @@ struct xids {
     } of[XIDS_MAX];
 };
 
-static bool is_in(const unsigned *list, size_t n, unsigned number)
-{
-    for (size_t i = 0; i < n; i++)
-        if (list[i] == number)
-            return true;
-    return false;
-}
-
 static void take_xid(void *user, const struct xid *xid)
 {
     struct xids *xids = user;
     unsigned i = 0;
+    if (xid->fault.source !=
+        GPU_FAULT_XID) /* an action that was asked for; NVML tells what still is */
+        return;
     while (i < xids->n &&
            (xids->of[i].xid.number != xid->number || strcmp(xids->of[i].xid.pci, xid->pci) != 0))
         i++;
@@ -55,12 +46,12 @@ static void take_xid(void *user, const struct xid *xid)
 }
 
 /* The driver asks for nothing to be done: whatever was, is repaired. The address of an Xid has no function. */
-static bool has_recovered(const struct doctor *d, const char *pci)
+static bool has_recovered(const struct doctor *d, const struct xid *xid)
 {
     for (unsigned i = 0; i < d->t->list.n; i++) {
         const struct nvml_gpu *gpu = topology_nvml(d->t, i);
-        if (gpu && strncmp(d->t->list.gpu[i].pci, pci, strcspn(pci, ".")) == 0)
-            return gpu->health.recovery == RECOVERY_NONE;
+        if (gpu && xid_is_of(xid, d->t->list.gpu[i].pci))
+            return gpu->health.recovery == 0;
     }
     return false;
 }
@@ -69,8 +60,9 @@ static void say_xid(struct doctor *d, const struct xid *xid, unsigned count)
 {
     uint64_t now_us = clock_now_ns() / 1000;
     uint64_t minutes = now_us > xid->at_us ? (now_us - xid->at_us) / 60000000 : 0;
-    bool fatal = is_in(FATAL, ARRAY_LEN(FATAL), xid->number);
-    bool recovered = has_recovered(d, xid->pci);
+    bool fatal = gpu_fault_class(xid->fault) >= GPU_FAULT_GPU;
+    char text[GPU_FAULT_TEXT_BYTES];
+    bool recovered = has_recovered(d, xid);
     doctor_find(d, fatal && !recovered ? VERDICT_BROKEN : VERDICT_WARNING,
                 fatal ? "until it is reset, jobs on this GPU fail or hang"
                       : "jobs on this GPU may have failed because of it",
@@ -79,10 +71,8 @@ static void say_xid(struct doctor *d, const struct xid *xid, unsigned count)
                       "card, its seating, power or cooling is at fault"
                     : "nothing now; if it comes back, the card, its seating, power or cooling is "
                       "at fault",
-                "/dev/kmsg: Xid %u%s%s%s of GPU %s, %u times, the last one %" PRIu64
-                " minutes ago%s",
-                xid->number, xid->meaning ? " (" : "", xid->meaning ? xid->meaning : "",
-                xid->meaning ? ")" : "", xid->pci, count, minutes,
+                "/dev/kmsg: %s of GPU %s, %u times, the last one %" PRIu64 " minutes ago%s",
+                gpu_fault_text(xid->fault, text), xid->pci, count, minutes,
                 recovered ? "; NVML asks for no recovery" : "");
 }
 
@@ -90,26 +80,26 @@ void health_check_xid(struct doctor *d)
 {
     struct xids xids = {0};
     struct doctor_list theirs = {0};
-    int rc = xid_read(d->sysroot, 0, take_xid, &xids);
-    if (rc < 0) {
-        doctor_blind(d, "/dev/kmsg: %s%s", strerror(-rc),
-                     rc == -EPERM || rc == -EACCES
+    AUTO_FD fd = xid_open(d->sysroot, false);
+    if (fd < 0) {
+        doctor_blind(d, "/dev/kmsg: %s%s", strerror(-fd),
+                     fd == -EPERM || fd == -EACCES
                          ? "; root may (sudo dmesg | grep Xid), or all with kernel.dmesg_restrict=0"
-                     : rc == -ENOENT ? "; look on the host: dmesg | grep Xid"
+                     : fd == -ENOENT ? "; look on the host: dmesg | grep Xid"
                                      : "");
         return;
     }
+    xid_read(fd, take_xid, &xids);
     for (unsigned i = 0; i < xids.n; i++) {
         const struct xid *xid = &xids.of[i].xid;
-        if (is_in(FATAL, ARRAY_LEN(FATAL), xid->number) ||
-            is_in(HARDWARE, ARRAY_LEN(HARDWARE), xid->number))
+        if (gpu_fault_class(xid->fault) != GPU_FAULT_APPLICATION)
             say_xid(d, xid, xids.of[i].count);
         else
             doctor_list_add(&theirs, "%u of %s (%u times)", xid->number, xid->pci,
                             xids.of[i].count);
     }
     if (theirs.n)
-        doctor_ok(d, "/dev/kmsg: Xids that are mostly a program's own: %s", theirs.text);
+        doctor_ok(d, "/dev/kmsg: Xids that are a program's own mostly: %s", theirs.text);
     if (xids.n == 0)
         doctor_ok(d, "/dev/kmsg: no Xid in what the kernel has kept");
 }
@@ -192,24 +182,20 @@ void health_check_rows(struct doctor *d)
 
 void health_check_recovery(struct doctor *d)
 {
-    static const char *const actions[] = {"nothing",
-                                          "a reset of the GPU",
-                                          "a reboot",
-                                          "its P2P traffic to be drained",
-                                          "to be drained and reset",
-                                          "a reset of its bus"};
-    unsigned told, n = ARRAY_LEN(actions);
+    unsigned told;
+    char text[GPU_FAULT_TEXT_BYTES];
     if (doctor_lacks_nvml(d))
         return;
     uint64_t asks = ABOVE_ZERO(d, recovery, &told);
     for (unsigned i = 0; i < d->t->list.n; i++) {
         int action = asks & bit(i) ? topology_nvml(d->t, i)->health.recovery : 0;
         if (action > 0)
-            doctor_find(d, VERDICT_BROKEN, "jobs on this GPU fail or hang until that is done",
-                        "end its programs, then do what the driver asks for: nvidia-smi "
-                        "--gpu-reset -i GPU, or reboot",
-                        "GPU %u: NVML's recovery action asks for %s (%d)", i,
-                        (unsigned)action < n ? actions[action] : "something unknown", action);
+            doctor_find(
+                d, VERDICT_BROKEN, "jobs on this GPU fail or hang until that is done",
+                "end its programs, then do what the driver asks for: nvidia-smi "
+                "--gpu-reset -i GPU, or reboot",
+                "GPU %u: NVML: %s", i,
+                gpu_fault_text((struct gpu_fault){GPU_FAULT_RECOVERY, (unsigned)action}, text));
     }
     if (!told)
         doctor_blind(d, "NVML has no recovery action here: it came with driver 570");

@@ -159,7 +159,9 @@ int nvmlDeviceGetMemoryInfo(device d, struct memory *memory)
     if (!g)
         return UNSUPPORTED;
     *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30,
-                              .used = fake_used_bytes(d)};
+                              .used = fake_health(d, "used_mib") > 0
+                                          ? (unsigned long long)fake_health(d, "used_mib") << 20
+                                          : 0};
     return SUCCESS;
 }
 
@@ -272,14 +274,19 @@ int nvmlDeviceGetFieldValues(device d, int n, struct field *fields)
     struct fake_gpu *g = of(d);
 
     for (int i = 0; i < n; i++) {
-        int recovery = fake_recovery(d);
-        bool told = fields[i].id == 164 ? g != NULL : fields[i].id == 230 && recovery >= 0;
-        fields[i].result = told ? SUCCESS : UNSUPPORTED;
-        fields[i].value = !told                 ? 0
-                          : fields[i].id == 164 ? (unsigned)g->link_mbps
-                                                : (unsigned)recovery;
+        unsigned action = 0;
+        fields[i].result = g && fields[i].id == 164 ? SUCCESS : UNSUPPORTED;
+        fields[i].value = g ? (unsigned)g->link_mbps : 0;
+        if (fields[i].id == 230) {
+            fields[i].result = fake_recovery((unsigned)((uintptr_t)d - 1), &action);
+            fields[i].value = action;
+            if (fields[i].result != SUCCESS && fake_health(d, "recovery") >= 0) {
+                fields[i].result = SUCCESS;
+                fields[i].value = (unsigned)fake_health(d, "recovery");
+            }
+        }
     }
-    return g ? SUCCESS : UNSUPPORTED;
+    return g || getenv("FAKE_NVML_RECOVERY") ? SUCCESS : UNSUPPORTED;
 }
 
 int nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *level)

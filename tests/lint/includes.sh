@@ -38,7 +38,7 @@ airlock() { # file header
     yaml.h) [[ $1 == config/yaml.c ]] ;;
     hwloc.h | hwloc/*) [[ $1 == agent/hwloc.c ]] ;;
     nvml.h) [[ $1 == agent/nvml.c ]] ;;
-    nccl.h | cuda*.h) [[ $1 == worker/nccl*.[ch] || $1 == worker/launch_nccl.h || $1 == examples/* || $1 == tests/* ]] ;;
+    nccl.h | cuda*.h) [[ $1 == worker/nccl*.[ch] || $1 == worker/launch_nccl.h || $1 == worker/bench_nccl.c || $1 == examples/* || $1 == tests/* ]] ;;
     rccl*.h | hip/*) [[ $1 == worker/rccl.c || $1 == examples/* ]] ;;
     esac
 }
