@@ -11,9 +11,6 @@
 #define NVML_SLOWED_HEAT 0x40
 #define NVML_SLOWED_POWER_BRAKE 0x80
 
-/* What to do about a GPU, nvmlDeviceGpuRecoveryAction_t (driver 570 and later). */
-enum nvml_recovery { RECOVERY_NONE, RECOVERY_RESET, RECOVERY_REBOOT, RECOVERY_DRAIN_P2P };
-
 /* -1: not told. */
 struct nvml_health {
     long long ecc_now, ecc_ever; /* uncorrected errors since the driver was loaded, and ever */
@@ -21,7 +18,7 @@ struct nvml_health {
     long long used_bytes;        /* of its memory, by whomever */
     int rows_pending, rows_failed, rows_lost; /* remapped rows; lost: for uncorrectable errors */
     int pages_pending;                        /* retired pages, before Ampere */
-    int recovery;
+    int recovery; /* what the driver wants done (gpu_fault.h), 0: nothing; since driver 570 */
     int celsius;
     int mig_pending, ecc_pending; /* the modes after the next reset */
     int now_gen, now_width;       /* of the PCIe link */

@@ -3,6 +3,7 @@
 #include "checks.h"
 
 #include "../../proto/clock.h"
+#include "../gpu_fault.h"
 #include "../topo.h"
 #include "../xid.h"
 
@@ -31,6 +32,9 @@ static void take_xid(void *user, const struct xid *xid)
 {
     struct xids *xids = user;
     unsigned i = 0;
+    if (xid->fault.source !=
+        GPU_FAULT_XID) /* an action that was asked for; NVML tells what still is */
+        return;
     while (i < xids->n &&
            (xids->of[i].xid.number != xid->number || strcmp(xids->of[i].xid.pci, xid->pci) != 0))
         i++;
@@ -50,12 +54,12 @@ static bool is_hardware(const struct xid *xid)
 }
 
 /* The driver asks for nothing to be done: whatever was, is repaired. The address of an Xid has no function. */
-static bool has_recovered(const struct doctor *d, const char *pci)
+static bool has_recovered(const struct doctor *d, const struct xid *xid)
 {
     for (unsigned i = 0; i < d->t->list.n; i++) {
         const struct nvml_gpu *gpu = topology_nvml(d->t, i);
-        if (gpu && strncmp(d->t->list.gpu[i].pci, pci, strcspn(pci, ".")) == 0)
-            return gpu->health.recovery == RECOVERY_NONE;
+        if (gpu && xid_is_of(xid, d->t->list.gpu[i].pci))
+            return gpu->health.recovery == 0;
     }
     return false;
 }
@@ -64,9 +68,9 @@ static void say_xid(struct doctor *d, const struct xid *xid, unsigned count)
 {
     uint64_t now_us = clock_now_ns() / 1000;
     uint64_t minutes = now_us > xid->at_us ? (now_us - xid->at_us) / 60000000 : 0;
-    char text[GPU_FAULT_TEXT_BYTES];
     bool fatal = gpu_fault_class(xid->fault) >= GPU_FAULT_GPU;
-    bool recovered = has_recovered(d, xid->pci);
+    char text[GPU_FAULT_TEXT_BYTES];
+    bool recovered = has_recovered(d, xid);
     doctor_find(d, fatal && !recovered ? VERDICT_BROKEN : VERDICT_WARNING,
                 fatal ? "until it is reset, jobs on this GPU fail or hang"
                       : "jobs on this GPU may have failed because of it",
@@ -85,12 +89,11 @@ void health_check_xid(struct doctor *d)
     struct xids xids = {0};
     struct doctor_list theirs = {0};
     AUTO_FD fd = xid_open(d->sysroot, false);
-    int rc = fd;
-    if (rc < 0) {
-        doctor_blind(d, "/dev/kmsg: %s%s", strerror(-rc),
-                     rc == -EPERM || rc == -EACCES
+    if (fd < 0) {
+        doctor_blind(d, "/dev/kmsg: %s%s", strerror(-fd),
+                     fd == -EPERM || fd == -EACCES
                          ? "; root may (sudo dmesg | grep Xid), or all with kernel.dmesg_restrict=0"
-                     : rc == -ENOENT ? "; look on the host: dmesg | grep Xid"
+                     : fd == -ENOENT ? "; look on the host: dmesg | grep Xid"
                                      : "");
         return;
     }
@@ -104,7 +107,7 @@ void health_check_xid(struct doctor *d)
                             xids.of[i].count);
     }
     if (theirs.n)
-        doctor_ok(d, "/dev/kmsg: Xids that are mostly a program's own: %s", theirs.text);
+        doctor_ok(d, "/dev/kmsg: Xids that are a program's own mostly: %s", theirs.text);
     if (xids.n == 0)
         doctor_ok(d, "/dev/kmsg: no Xid in what the kernel has kept");
 }
@@ -187,24 +190,20 @@ void health_check_rows(struct doctor *d)
 
 void health_check_recovery(struct doctor *d)
 {
-    static const char *const actions[] = {"nothing",
-                                          "a reset of the GPU",
-                                          "a reboot",
-                                          "its P2P traffic to be drained",
-                                          "to be drained and reset",
-                                          "a reset of its bus"};
-    unsigned told, n = ARRAY_LEN(actions);
+    unsigned told;
+    char text[GPU_FAULT_TEXT_BYTES];
     if (doctor_lacks_nvml(d))
         return;
     uint64_t asks = ABOVE_ZERO(d, recovery, &told);
     for (unsigned i = 0; i < d->t->list.n; i++) {
         int action = asks & bit(i) ? topology_nvml(d->t, i)->health.recovery : 0;
         if (action > 0)
-            doctor_find(d, VERDICT_BROKEN, "jobs on this GPU fail or hang until that is done",
-                        "end its programs, then do what the driver asks for: nvidia-smi "
-                        "--gpu-reset -i GPU, or reboot",
-                        "GPU %u: NVML's recovery action asks for %s (%d)", i,
-                        (unsigned)action < n ? actions[action] : "something unknown", action);
+            doctor_find(
+                d, VERDICT_BROKEN, "jobs on this GPU fail or hang until that is done",
+                "end its programs, then do what the driver asks for: nvidia-smi "
+                "--gpu-reset -i GPU, or reboot",
+                "GPU %u: NVML: %s", i,
+                gpu_fault_text((struct gpu_fault){GPU_FAULT_RECOVERY, (unsigned)action}, text));
     }
     if (!told)
         doctor_blind(d, "NVML has no recovery action here: it came with driver 570");

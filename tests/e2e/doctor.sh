@@ -84,7 +84,7 @@ echo '4,8,5000000,-;NVRM: Xid (PCI:0000:19:00): 79, pid=1, name=x, GPU has falle
 mkdir -p machine/etc; echo NCCL_P2P_DISABLE=1 >machine/etc/nccl.conf
 run doctor; expect 1 "a machine with faults"
 check "rows" finding warning rows 'GPU 2: '
-check "recovery action" finding broken recovery 'GPU 3: .* asks for a reboot \(2\)'
+check "recovery action" finding broken recovery 'GPU 3: NVML: recovery action 2 \(the server is to be booted again\)'
 check "heat" finding warning clocks 'GPU 2: .*heat \(0x48\); 92 C'
 check "memory errors" finding warning ecc 'GPU 1: 2 uncorrectable'
 check "P2P" finding broken p2p ".*0-1 DR"

@@ -47,24 +47,13 @@ static bool find(device d, const char *name, long long *ret)
 }
 
 /* 0 for a GPU that is well; -1: not supported. */
-static long long tell(device d, const char *name)
+long long fake_health(device d, const char *name)
 {
     long long value;
 
     if (find(d, name, &value))
         return value;
     return find(d, "told", &value) ? 0 : -1;
-}
-
-int fake_health_recovery(device d)
-{
-    return (int)tell(d, "recovery");
-}
-
-unsigned long long fake_used_bytes(device d)
-{
-    long long mib = tell(d, "used_mib");
-    return mib > 0 ? (unsigned long long)mib << 20 : 0;
 }
 
 int fake_pending(device d, const char *name, int otherwise)
@@ -75,7 +64,7 @@ int fake_pending(device d, const char *name, int otherwise)
 
 int nvmlDeviceGetTotalEccErrors(device d, int kind, int counter, unsigned long long *n)
 {
-    long long value = tell(d, counter ? "ecc_ever" : "ecc_now");
+    long long value = fake_health(d, counter ? "ecc_ever" : "ecc_now");
 
     *n = kind == 1 && value > 0 ? (unsigned long long)value : 0;
     return value < 0 ? UNSUPPORTED : SUCCESS;
@@ -84,18 +73,18 @@ int nvmlDeviceGetTotalEccErrors(device d, int kind, int counter, unsigned long l
 int nvmlDeviceGetRemappedRows(device d, unsigned *corrected, unsigned *lost, unsigned *pending,
                               unsigned *failed)
 {
-    if (tell(d, "rows_lost") < 0)
+    if (fake_health(d, "rows_lost") < 0)
         return UNSUPPORTED;
     *corrected = 0;
-    *lost = (unsigned)tell(d, "rows_lost");
-    *pending = (unsigned)tell(d, "rows_pending");
-    *failed = (unsigned)tell(d, "rows_failed");
+    *lost = (unsigned)fake_health(d, "rows_lost");
+    *pending = (unsigned)fake_health(d, "rows_pending");
+    *failed = (unsigned)fake_health(d, "rows_failed");
     return SUCCESS;
 }
 
 static int tell_int(device d, const char *name, int *ret)
 {
-    *ret = (int)tell(d, name);
+    *ret = (int)fake_health(d, name);
     return *ret < 0 ? UNSUPPORTED : SUCCESS;
 }
 
@@ -110,8 +99,8 @@ int nvmlDeviceGetRetiredPagesPendingStatus(device d, int *pending)
 
 int nvmlDeviceGetCurrentClocksEventReasons(device d, unsigned long long *reasons)
 {
-    *reasons = (unsigned long long)tell(d, "slowed");
-    return tell(d, "slowed") < 0 ? UNSUPPORTED : SUCCESS;
+    *reasons = (unsigned long long)fake_health(d, "slowed");
+    return fake_health(d, "slowed") < 0 ? UNSUPPORTED : SUCCESS;
 }
 
 int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius)

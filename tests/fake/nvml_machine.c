@@ -159,7 +159,9 @@ int nvmlDeviceGetMemoryInfo(device d, struct memory *memory)
     if (!g)
         return UNSUPPORTED;
     *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30,
-                              .used = fake_used_bytes(d)};
+                              .used = fake_health(d, "used_mib") > 0
+                                          ? (unsigned long long)fake_health(d, "used_mib") << 20
+                                          : 0};
     return SUCCESS;
 }
 
@@ -273,16 +275,15 @@ int nvmlDeviceGetFieldValues(device d, int n, struct field *fields)
 
     for (int i = 0; i < n; i++) {
         unsigned action = 0;
-        int recovery = fake_health_recovery(d);
         fields[i].result = g && fields[i].id == 164 ? SUCCESS : UNSUPPORTED;
         fields[i].value = g ? (unsigned)g->link_mbps : 0;
         if (fields[i].id == 230) {
             fields[i].result = fake_recovery((unsigned)((uintptr_t)d - 1), &action);
-            if (fields[i].result != SUCCESS && recovery >= 0) {
-                fields[i].result = SUCCESS;
-                action = (unsigned)recovery;
-            }
             fields[i].value = action;
+            if (fields[i].result != SUCCESS && fake_health(d, "recovery") >= 0) {
+                fields[i].result = SUCCESS;
+                fields[i].value = (unsigned)fake_health(d, "recovery");
+            }
         }
     }
     return g || getenv("FAKE_NVML_RECOVERY") ? SUCCESS : UNSUPPORTED;

@@ -23,9 +23,9 @@ struct fake_gpu *fake_machine(unsigned *n);
 
 /* NVML's result; the recovery action of a device (nvml_events.c). */
 int fake_recovery(unsigned index, unsigned *action);
-/* Of nvml_health.c; d: a device. What "health GPU NAME VALUE" lines say, -1 or 0 or `otherwise` without one. */
-int fake_health_recovery(void *d);
-unsigned long long fake_used_bytes(void *d);
+
+/* Of nvml_health.c; d: a device. What a "health GPU NAME VALUE" line says; without one 0 of a GPU with "told", else -1. */
+long long fake_health(void *d, const char *name);
 int fake_pending(void *d, const char *name, int otherwise);
 
 #endif
