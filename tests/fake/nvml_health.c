@@ -64,7 +64,7 @@ int fake_pending(device d, const char *name, int otherwise)
 
 int nvmlDeviceGetTotalEccErrors(device d, int kind, int counter, unsigned long long *n)
 {
-    long long value = tell(d, counter ? "ecc_ever" : "ecc_now");
+    long long value = fake_health(d, counter ? "ecc_ever" : "ecc_now");
 
     *n = kind == 1 && value > 0 ? (unsigned long long)value : 0;
     return value < 0 ? UNSUPPORTED : SUCCESS;
