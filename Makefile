@@ -4,9 +4,9 @@
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
-# make fuzz             libFuzzer on job files and command lines, FUZZ_SECONDS=60 each; needs clang
+# make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
+# make torture          kills random processes of N=200 jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -37,9 +37,17 @@ say = $(if $(V),,@echo '  $(1)')
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
 LIBS := -pthread -ldl
+# What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
+# processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
+HARDEN := -fstack-protector-strong -fstack-clash-protection -Wformat -Werror=format-security
+HARDEN += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-fcf-protection)
+HARDEN += $(if $(SAN),,$(if $(filter -O -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_LD := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+OUR_CFLAGS += $(HARDEN)
+override LDFLAGS += $(HARDEN_LD)
 ifneq ($(SAN),)
 OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-LDFLAGS += -fsanitize=$(SAN)
+override LDFLAGS += -fsanitize=$(SAN)
 endif
 
 # libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
@@ -95,7 +103,7 @@ FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
-FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline baseline)
+FUZZERS := $(addprefix $(B)/tests/fuzz/,yaml cmdline baseline nccl_log)
 EXAMPLES := $(foreach d,$(patsubst %/,%,$(wildcard examples/*/)),$(if $(wildcard $(d)/$(notdir $(d)).c),$(notdir $(d))))
 FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
@@ -208,8 +216,8 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) -fvisibility=default -Itests/fake/include $(CPPFLAGS) -MMD -MP -c $< -o $@
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
-$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
-$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c)
+$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
@@ -335,9 +343,12 @@ example: $(B)/launch
 
 # Random kills at random instants; SEED= replays. The short run is part of `make check`.
 N ?= 200
-torture: $(B)/launch
+HEALS ?= 1000
+torture: $(B)/launch $(FAKES)
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/heal.py -n $(HEALS) $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
+	python3 tests/torture/heal.py -n 100 --gpus $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

@@ -98,7 +98,8 @@ static uint32_t answer_length(const struct client *client)
     case WIRE_DESCRIBE:
         return 1;
     case WIRE_LIST_RANKS:
-        return 1 + ranks_asked(client);
+        return 1 + ranks_asked(client) +
+               (client->request.rank == WIRE_ALL_RANKS ? client->control->source.standbys : 0);
     case WIRE_SHOW_OUTPUT:
         return 2 * ranks_asked(client);
     default:

@@ -67,10 +67,11 @@ static int spawn(const struct errand *errand, int *ret_fd, int *ret_pidfd, pid_t
     return 0;
 }
 
-int gpu_users_spawn(const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
+int gpu_users_spawn(void (*helper)(int fd, const char *sysroot, const char *const *pci, unsigned n),
+                    const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
                     int *ret_pidfd, pid_t *ret_pid)
 {
-    struct errand errand = {.helper = nvml_helper, .sysroot = sysroot, .n = n};
+    struct errand errand = {.helper = helper, .sysroot = sysroot, .n = n};
     for (unsigned i = 0; i < n; i++)
         errand.name[i] = pci[i];
     return spawn(&errand, ret_fd, ret_pidfd, ret_pid);

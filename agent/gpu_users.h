@@ -30,9 +30,11 @@ MUST_CHECK int gpu_users_read(struct gpu_users *users, const char *sysroot,
 MUST_CHECK int gpu_users_find_mig(int parent[GPU_MAX], const char *sysroot,
                                   const struct gpu_list *list, const char *const *name, unsigned n);
 
-/* The helper, on its own: forks it, and gives the end of the pipe that it writes to (nvml.h) and its pidfd, both
+/* A helper of nvml.h on its own: forks it, and gives the end of the pipe that it writes to and its pidfd, both
  * close-on-exec and the caller's. It dies with us. *ret_pid: for reaping. -errno. */
-MUST_CHECK int gpu_users_spawn(const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
+MUST_CHECK int gpu_users_spawn(void (*helper)(int fd, const char *sysroot, const char *const *pci,
+                                              unsigned n),
+                               const char *sysroot, const char *const *pci, unsigned n, int *ret_fd,
                                int *ret_pidfd, pid_t *ret_pid);
 
 /* No process of this machine has CUDA open: then there is nothing to ask, and 12 ms are saved. */

@@ -5,6 +5,7 @@
 #include "../proto/env.h"
 #include "gpu_users.h"
 #include "log.h"
+#include "nvml.h"
 #include "syscalls.h"
 #include "sysfile.h"
 #include "tree.h"
@@ -156,7 +157,7 @@ static bool start_helper(struct gpu_wait *w, uv_loop_t *loop, const char *sysroo
     pid_t pid; /* whoever reaps children reaps it */
     for (unsigned i = 0; i < w->pci_n; i++)
         pci[i] = w->pci[i];
-    if (gpu_users_spawn(sysroot, pci, w->pci_n, &w->fd, &w->pidfd, &pid) < 0)
+    if (gpu_users_spawn(nvml_helper, sysroot, pci, w->pci_n, &w->fd, &w->pidfd, &pid) < 0)
         return false;
     w->watch = watch_start(loop, w->fd, on_readable, w);
     return w->watch != NULL;

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PAGE_BYTES 2048
 /* Bytes that are locked: the file's own, and one for each page. */
 #define WHOLE 0
 #define PAGE_LOCK(page) (1 + (off_t)(page))
@@ -55,7 +54,7 @@ void holder_unlock(int fd)
 
 int holder_sign(int fd, const struct holder *who)
 {
-    char text[PAGE_BYTES] = "";
+    char text[HOLDER_PAGE_BYTES] = "";
     int n = snprintf(text, sizeof text,
                      "run %s\nprogram %s\nuid %u\npid %d\nstarted %" PRId64 "\nticket %" PRIu64
                      "\nwants %u\nunits %s\n",
@@ -67,7 +66,7 @@ int holder_sign(int fd, const struct holder *who)
             continue;
         if (rc < 0)
             return rc;
-        ssize_t written = pwrite(fd, text, sizeof text, (off_t)page * PAGE_BYTES);
+        ssize_t written = pwrite(fd, text, sizeof text, (off_t)page * HOLDER_PAGE_BYTES);
         return written < 0 ? -errno : 0;
     }
     return -ENOSPC;
@@ -111,14 +110,14 @@ static void parse(const char *page, struct holder *ret)
 
 bool holder_next(int fd, unsigned *page, struct holder *ret)
 {
-    char text[PAGE_BYTES + 1];
+    char text[HOLDER_PAGE_BYTES + 1];
     struct flock found;
     struct stat st;
     off_t end = fstat(fd, &st) == 0 ? st.st_size : 0;
-    for (; *page < HOLDER_PAGES && (off_t)*page * PAGE_BYTES < end; ++*page) {
+    for (; *page < HOLDER_PAGES && (off_t)*page * HOLDER_PAGE_BYTES < end; ++*page) {
         if (lock(fd, F_OFD_GETLK, F_WRLCK, PAGE_LOCK(*page), &found) < 0 || found.l_type == F_UNLCK)
             continue;
-        ssize_t n = pread(fd, text, PAGE_BYTES, (off_t)*page * PAGE_BYTES);
+        ssize_t n = pread(fd, text, HOLDER_PAGE_BYTES, (off_t)*page * HOLDER_PAGE_BYTES);
         text[n > 0 ? n : 0] = '\0';
         parse(text, ret);
         ++*page;

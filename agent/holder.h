@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #define HOLDER_PAGES 64 /* of one file: who comes later is not told of */
+#define HOLDER_PAGE_BYTES 2048
 #define HOLDER_UNITS_BYTES 1400
 
 struct holder {

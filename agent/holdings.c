@@ -3,6 +3,7 @@
 
 #include "account.h"
 #include "json.h"
+#include "quarantine.h"
 #include "tree.h"
 
 #include <inttypes.h>
@@ -10,15 +11,22 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define TIME_BYTES 40
+static const char *time_text(int64_t at, char text[TIME_BYTES])
+{
+    struct tm tm;
+    time_t seconds = (time_t)at;
+    if (!localtime_r(&seconds, &tm) || !strftime(text, TIME_BYTES, "%F %T", &tm))
+        snprintf(text, TIME_BYTES, "?");
+    return text;
+}
+
 const char *holdings_who(const struct holder *who, char text[HOLDINGS_WHO_BYTES])
 {
-    char name[ACCOUNT_NAME_BYTES], since[40];
-    struct tm tm;
-    time_t started = (time_t)who->started;
-    if (!localtime_r(&started, &tm) || !strftime(since, sizeof since, "%F %T", &tm))
-        snprintf(since, sizeof since, "?");
+    char name[ACCOUNT_NAME_BYTES], since[TIME_BYTES];
     snprintf(text, HOLDINGS_WHO_BYTES, "run %s (%s, user %s, pid %d, since %s)", who->run,
-             who->program, account_name(who->uid, name), (int)who->pid, since);
+             who->program, account_name(who->uid, name), (int)who->pid,
+             time_text(who->started, since));
     return text;
 }
 
@@ -58,11 +66,20 @@ static void unit_name(const struct units *u, unsigned unit, const struct gpu_lis
         snprintf(ret, bytes, "%s", u->name[unit] + strlen("launch-"));
 }
 
+static const char *describe_bad(const struct quarantine *q, char text[HOLDINGS_WHO_BYTES])
+{
+    char since[TIME_BYTES];
+    snprintf(text, HOLDINGS_WHO_BYTES, "in quarantine since %s: %s (run %s)",
+             time_text(q->since, since), q->reason, q->run);
+    return text;
+}
+
 static void print_unit(FILE *out, const struct units *u, unsigned unit, const struct gpu_list *gpus,
                        const struct gpu_users *users, const char *before)
 {
     char name[UNITS_NAME_BYTES], text[HOLDINGS_WHO_BYTES];
     struct holder who;
+    struct quarantine bad;
     int state = holder_state(u->fd[unit]);
     const char *word = state_word(state);
     unsigned lines = 0, page = 0;
@@ -76,6 +93,9 @@ static void print_unit(FILE *out, const struct units *u, unsigned unit, const st
         if (users->user[i].gpu == unit)
             fprintf(out, "%s%-4s %-7s %s\n", before, lines++ ? "" : name, "used by",
                     holdings_user(&users->user[i], text));
+    if (quarantine_of(u, unit, &bad))
+        fprintf(out, "%s%-4s %-7s %s\n", before, lines++ ? "" : name, "faulty",
+                describe_bad(&bad, text));
     if (lines == 0)
         fprintf(out, "%s%-4s %s\n", before, name, word);
 }
@@ -138,15 +158,33 @@ static void put_processes(FILE *out, const struct gpu_users *users, unsigned gpu
     fputc(']', out);
 }
 
+static void put_quarantine(FILE *out, const struct quarantine *q)
+{
+    fputs(", \"quarantine\": ", out);
+    if (!q) {
+        fputs("null", out);
+        return;
+    }
+    fprintf(out, "{\"since\": %" PRId64, q->since);
+    json_put_member(out, "reason", q->reason);
+    json_put_member(out, "run", q->run);
+    fputc('}', out);
+}
+
 void holdings_print_json(FILE *out, const struct units *u, const struct gpu_list *gpus,
                          const struct gpu_users *users)
 {
     fputs("{\"gpus\": [", out);
     for (unsigned i = 0; i < u->n; i++) {
+        struct quarantine q;
+        bool bad = quarantine_of(u, i, &q);
+        int state = holder_state(u->fd[i]);
         fprintf(out, "%s\n  {\"index\": %u", i ? "," : "", i);
         json_put_member(out, "pci", gpus->gpu[i].pci);
         json_put_member(out, "uuid", gpus->gpu[i].uuid);
-        json_put_member(out, "state", state_word(holder_state(u->fd[i])));
+        json_put_member(out, "state",
+                        bad && state == HOLDER_FREE ? "quarantined" : state_word(state));
+        put_quarantine(out, bad ? &q : NULL);
         fputs(", \"holders\": ", out);
         put_holders(out, u->fd[i], false);
         put_processes(out, users, i);

@@ -126,6 +126,12 @@ void host_board_drop(struct host_board *hb, uint32_t place)
     hb->dropped[place] = true;
 }
 
+void host_board_regain(struct host_board *hb, uint32_t place)
+{
+    hb->members++;
+    hb->dropped[place] = false;
+}
+
 /* The generation's number first: whoever still reads the old table sees that it is over. */
 void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeout_ms)
 {
@@ -143,7 +149,15 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
 
 void host_board_vacate(struct host_board *hb, uint32_t spare)
 {
-    atomic_store(&board_slot(&hb->board, hb->world_size + spare)->assigned, 0);
+    struct board_slot *slot = board_slot(&hb->board, hb->world_size + spare);
+    atomic_store(&slot->assigned, 0);
+    atomic_store(&slot->stage, STAGE_NONE);
+}
+
+bool host_board_is_warm(const struct host_board *hb, uint32_t spare)
+{
+    const struct board_slot *slot = board_slot(&hb->board, hb->world_size + spare);
+    return atomic_load(&slot->stage) == STAGE_JOINED;
 }
 
 void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place)

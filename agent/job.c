@@ -36,6 +36,7 @@ static void enter_done(struct job *job);
 static void enter_run(struct job *job)
 {
     heal_done(job);
+    gpu_watch_start(&job->gpu_watch);
     vigil_start(&job->vigil); /* what else happens next comes from the workers */
 }
 
@@ -65,6 +66,7 @@ static void job_step(struct job *job, enum job_event event)
     } else if (next != JOB_RUN && next != JOB_RENDEZVOUS && next != JOB_LAUNCH) {
         vigil_stop(&job->vigil);
         reserve_dismiss(&job->reserve);
+        gpu_watch_stop(&job->gpu_watch);
     }
     job->state = (enum job_state)next;
     job->state_since_ns = now;
@@ -266,6 +268,8 @@ void job_decide(struct job *job)
 {
     attempt_finish(&job->attempt); /* a standby may have been the last to go */
     bool again = job->restart_asked && !job->stop_signal;
+    job->failure.gpu_out =
+        job->failure.happened && gpu_watch_any_out(&job->gpu_watch, job->world_size);
     if (!again && job->failure.happened)
         again = aftermath_decide(&job->after, &job->failure, job->stop_signal != 0);
     job->exit_code = code_of(job);
@@ -316,6 +320,7 @@ static int job_init(struct job *job, const struct job_config *config, struct err
         return err_set_errno(err, rc, "event loop");
     uv_timer_init(&job->loop, &job->timer);
     job->timer.data = job;
+    gpu_watch_init(&job->gpu_watch, &job->loop, config->spec, config->plan, config->sysroot);
     uv_timer_init(&job->loop, &job->limit);
     job->limit.data = job;
     if (config->spec->timeout_ms)
@@ -326,8 +331,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     if (rc == 0)
         rc = heal_init(&job->heal, job->world_size);
     if (rc == 0)
-        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, news_on_buried,
-                          job);
+        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, &job->oom,
+                          &job->loop, news_on_buried, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
@@ -382,6 +387,7 @@ static void job_finish(struct job *job)
     }
     logs_flush(job->config->logs, LOG_FLUSH_MS);
     vigil_finish(&job->vigil);
+    gpu_watch_finish(&job->gpu_watch);
     attempt_finish(&job->attempt);
     aftermath_finish(&job->after);
     environ_finish(&job->environ);

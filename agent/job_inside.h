@@ -6,6 +6,7 @@
 
 #include "aftermath.h"
 #include "gpu_wait.h"
+#include "gpu_watch.h"
 #include "heal.h"
 #include "job.h"
 #include "oom.h"
@@ -39,6 +40,7 @@ struct job {
     struct heal heal;
     struct reserve reserve;
     struct vigil vigil; /* for --hang-timeout */
+    struct gpu_watch gpu_watch;
     struct oom oom;
 
     struct control *control; /* owned; NULL: nobody can ask */

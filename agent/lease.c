@@ -7,6 +7,7 @@
 #include "holdings.h"
 #include "lease_wait.h"
 #include "log.h"
+#include "quarantine.h"
 #include "signals.h"
 
 #include <inttypes.h>
@@ -31,6 +32,7 @@ struct taking {
     struct turn_ask ask;
     struct holder me;
     uint64_t used; /* by programs without a lease, when we last looked */
+    uint64_t bad;  /* in quarantine, likewise; none with --force */
     struct gpu_users users;
     struct lease_wait wait;
     bool queued;
@@ -86,6 +88,15 @@ static int give_up(struct taking *t, struct err *err)
 
 /* ---- the table of all locks ---- */
 
+static uint64_t find_quarantined(const struct units *u)
+{
+    struct quarantine q;
+    uint64_t bad = 0;
+    for (unsigned i = 0; i < u->n; i++)
+        bad |= quarantine_of(u, i, &q) ? PICK_BIT(i) : 0;
+    return bad;
+}
+
 static int open_table(struct taking *t, struct err *err)
 {
     uint64_t deadline = clock_deadline_ns(TABLE_LIMIT_MS);
@@ -96,9 +107,10 @@ static int open_table(struct taking *t, struct err *err)
         return err_set_errno(err, rc, "%s/launch-queue is locked by somebody for %d s",
                              t->units.dir.path, TABLE_LIMIT_MS / 1000);
     units_look(&t->units, &t->table);
+    t->bad = t->spec->force ? 0 : find_quarantined(&t->units);
     for (uint64_t left = t->used & t->table.free; left; left &= left - 1)
         t->table.held[t->table.jobs++] = left & -left;
-    t->table.free &= ~t->used;
+    t->table.free &= ~(t->used | t->bad);
     return 0;
 }
 
@@ -289,10 +301,11 @@ static int take(struct taking *t, struct err *err)
             event = lease_wait(&t->wait, &process);
         }
         if (event == LEASE_WAIT_OVER) {
-            err_set(err, -EBUSY, "--gpus: %u of the %d GPUs asked for are free, %u are needed%s",
+            err_set(err, -EBUSY, "--gpus: %u of the %d GPUs asked for are free, %u are needed%s%s",
                     (unsigned)__builtin_popcountll(t->table.free & t->ask.among),
                     __builtin_popcountll(t->ask.among), t->ask.wants,
-                    t->spec->wait_ms ? "; the time of --wait is over" : " (--wait waits for them)");
+                    t->spec->wait_ms ? "; the time of --wait is over" : " (--wait waits for them)",
+                    t->bad & t->ask.among ? "; --force takes those in quarantine, too" : "");
             return EXIT_CODE_BUSY;
         }
         if (event > 0) {
@@ -376,39 +389,97 @@ static void warn_of_lease(const struct units *u, unsigned unit, const char *entr
     log_warn("GPU %s is leased by %s; --gpus takes GPUs that nobody else has", entry, text);
 }
 
-void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
-                 const char *sysroot)
+/* Of the GPUs that the workers would use, those in quarantine: bits of the set. */
+static uint64_t find_bad(struct units *u, const struct plan *plan, struct err *err)
+{
+    uint64_t bad = 0;
+    struct quarantine q;
+    for (unsigned i = 0, good = 0; i < plan->gpu_set.n && good < plan->world_size; i++) {
+        int unit = u->of_set[i];
+        bool known = unit >= 0 && units_open_one(u, (unsigned)unit, err) == 0;
+        if (known && quarantine_of(u, (unsigned)unit, &q))
+            bad |= PICK_BIT(i);
+        else
+            good++;
+    }
+    return bad;
+}
+
+static void warn_of_bad(const struct units *u, const struct gpu_set *set, uint64_t bad,
+                        bool avoided)
+{
+    struct quarantine q = {0};
+    for (; bad; bad &= bad - 1) {
+        int i = __builtin_ctzll(bad);
+        if (quarantine_of(u, (unsigned)u->of_set[i], &q))
+            log_warn("GPU %s is in quarantine: %s; %s", set->entry[i], q.reason,
+                     avoided ? "the job does without it (--force uses it)"
+                             : "it is used all the same, as the job needs so many");
+    }
+}
+
+/* Leaves GPUs in quarantine out. 1: the set has changed; 0; -EBUSY: told. */
+static int avoid_bad(struct units *u, const struct job_spec *spec, struct plan *plan)
+{
+    struct err err;
+    uint64_t bad = find_bad(u, plan, &err);
+    if (!bad)
+        return 0;
+    struct gpu_set before = plan->gpu_set;
+    int rc = plan_avoid_gpus(plan, spec, bad, &err);
+    if (rc >= 0)
+        warn_of_bad(u, &before, bad, rc > 0);
+    else
+        log_error("%s", err.text);
+    return rc;
+}
+
+static int share_all(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
+                     struct units *u, struct err *err)
 {
     const struct gpu_set *set = &plan->gpu_set;
-    struct units u;
-    struct err err;
     struct holder me = describe(spec);
     bool warned = false;
-    uint64_t began = clock_now_ns();
     unsigned n = plan->world_size < set->n ? plan->world_size : set->n;
-    *lease = LEASE_NONE;
-    int rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, set, &err);
-    for (unsigned i = 0; rc == 0 && i < n; i++) {
-        if (u.of_set[i] < 0)
+    for (unsigned i = 0; i < n; i++) {
+        if (u->of_set[i] < 0)
             continue;
-        unsigned unit = (unsigned)u.of_set[i];
-        rc = units_open_one(&u, unit, &err);
+        unsigned unit = (unsigned)u->of_set[i];
+        int rc = units_open_one(u, unit, err);
         if (rc < 0)
-            break;
-        rc = lock_unit(&u, unit, false, &me);
+            return rc;
+        rc = lock_unit(u, unit, false, &me); /* of one that can't be had the others know nothing */
         if (rc == -EAGAIN && !warned) {
-            warn_of_lease(&u, unit, set->entry[i]);
+            warn_of_lease(u, unit, set->entry[i]);
             warned = true;
         }
         if (rc == 0)
-            keep(lease, &u, unit);
-        rc = 0; /* of a lock that can't be had the others know nothing */
+            keep(lease, u, unit);
     }
+    return 0;
+}
+
+int lease_share(struct lease *lease, const struct job_spec *spec, struct plan *plan,
+                const char *sysroot)
+{
+    struct units u;
+    struct err err;
+    uint64_t began = clock_now_ns();
+    *lease = LEASE_NONE;
+    int rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, &plan->gpu_set, &err);
+    int changed = rc < 0 || spec->force ? 0 : avoid_bad(&u, spec, plan);
+    if (changed > 0) {
+        units_close(&u);
+        rc = units_open(&u, spec->lease_dir, sysroot, &plan->gpus, &plan->gpu_set, &err);
+    }
+    if (rc == 0 && changed >= 0)
+        rc = share_all(lease, spec, plan, &u, &err);
     if (rc < 0)
         log_debug("no hold on the GPUs: %s", err.text);
     units_close(&u);
     log_debug("lease: %u shared after %.3f ms", lease->n,
               (double)(clock_now_ns() - began) / NS_PER_MS);
+    return changed < 0 ? EXIT_CODE_BUSY : EXIT_CODE_OK;
 }
 
 void lease_close(struct lease *lease)

@@ -23,10 +23,12 @@ struct lease {
 MUST_CHECK int lease_take(struct lease *lease, const struct job_spec *spec, struct plan *plan,
                           const char *sysroot);
 
-/* Puts a shared hold on the GPUs that the workers will use. A GPU that a job has for itself is warned of once; no other
- * reason for doing without is told. Costs a few system calls a GPU. */
-void lease_share(struct lease *lease, const struct job_spec *spec, const struct plan *plan,
-                 const char *sysroot);
+/* Puts a shared hold on the GPUs that the workers will use. Those in quarantine are left out of plan->gpu_set, unless
+ * spec->force; if the workers are too many for the others they are used as well. A GPU that a job has for itself is warned of
+ * once; no other reason for doing without is told. Costs a few system calls a GPU. EXIT_CODE_OK; EXIT_CODE_BUSY: one worker
+ * per GPU was asked for, and all GPUs are in quarantine, which was told. */
+MUST_CHECK int lease_share(struct lease *lease, const struct job_spec *spec, struct plan *plan,
+                           const char *sysroot);
 
 /* Another process has taken over (--detach): writes down which. */
 void lease_sign_again(const struct lease *lease, const struct job_spec *spec);

@@ -6,7 +6,6 @@
 #include "log.h"
 #include "outlet.h"
 #include "watch.h"
-#include "xid.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -36,10 +35,7 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
     if (rank->ended)
         job->after.oom = oom_explain(&job->oom, rank->signalled && rank->code == SIGKILL, f->what,
                                      sizeof f->what);
-    struct xid xid;
-    if (rank->ended && job->config->plan->gpus.vendor == GPU_NVIDIA &&
-        xid_find(job->config->sysroot, rank->last_pid, rank->started_ns, &xid))
-        xid_explain(&xid, f->what, sizeof f->what);
+    gpu_watch_explain(&job->gpu_watch, rank, f->what, sizeof f->what);
 }
 
 bool news_never_joined(const struct job *job, uint32_t rank)
@@ -79,6 +75,8 @@ void news_on_hang(void *user, uint32_t rank, const char *what, const char *evide
     struct job *job = user;
     note_failure(job, &job->group.ranks[rank], REASON_HANG, EXIT_CODE_HANG);
     snprintf(job->failure.what, sizeof job->failure.what, "%s", what);
+    gpu_watch_explain(&job->gpu_watch, &job->group.ranks[rank], job->failure.what,
+                      sizeof job->failure.what);
     job->failure.evidence = evidence;
     lose(job, rank, EVENT_HANG);
 }
@@ -112,8 +110,10 @@ void news_on_rank_exit(void *user, struct rank *rank)
         job_post(job, EVENT_ENDED);
     if (known && job->state == JOB_HEAL)
         job_post(job, EVENT_HEAL);
-    if (job->heal.loss[rank->index] == LOSS_FOR_GOOD)
+    if (job->heal.loss[rank->index] == LOSS_FOR_GOOD) {
+        leftovers_kill_of(&job->group, rank->seat, rank->generation);
         rank_forget(rank); /* whatever fails later, this is not why */
+    }
     news_look_after_leftovers(job);
 }
 
@@ -158,8 +158,11 @@ void news_on_buried(void *user)
 void news_on_bell(void *user)
 {
     struct job *job = user;
-    if (job->state == JOB_RUN && !job->heal.consented && heal_consented(job))
+    if (job->state != JOB_RUN)
+        return;
+    if (!job->heal.consented && heal_consented(job))
         reserve_fill(&job->reserve);
+    reserve_look(&job->reserve);
 }
 
 void news_on_stage(void *user, uint32_t rank, enum stage stage)
@@ -261,12 +264,15 @@ static int pass_signal(struct job *job, int rank, int sig, struct err *err)
 
 int news_on_request(struct job *job, const struct wire_request *request, pid_t who, struct err *err)
 {
-    static const char *const asked[WIRE_VERBS_N] = {[WIRE_STOP] = "to end",
-                                                    [WIRE_KILL] = "to end now",
-                                                    [WIRE_RESTART] = "to start all ranks again"};
-    if (asked[request->verb])
-        log_info("asked %s (launch %s, pid %d)", asked[request->verb],
-                 request->verb == WIRE_RESTART ? "restart" : "stop", (int)who);
+    static const struct {
+        const char *what, *command;
+    } asked[WIRE_VERBS_N] = {[WIRE_STOP] = {"to end", "stop"},
+                             [WIRE_KILL] = {"to end now", "stop"},
+                             [WIRE_RESTART] = {"to start all ranks again", "restart"},
+                             [WIRE_GROW] = {"for lost ranks to come back", "grow"}};
+    if (asked[request->verb].what)
+        log_info("asked %s (launch %s, pid %d)", asked[request->verb].what,
+                 asked[request->verb].command, (int)who);
     switch (request->verb) {
     case WIRE_STOP:
         request_stop(job, SIGTERM);
@@ -278,6 +284,8 @@ int news_on_request(struct job *job, const struct wire_request *request, pid_t w
         return 0;
     case WIRE_RESTART:
         return request_restart(job, request->rank, err);
+    case WIRE_GROW:
+        return heal_grow(job, request->rank, err);
     case WIRE_SIGNAL:
         return pass_signal(job, request->rank, request->number, err);
     default:

@@ -23,6 +23,17 @@ struct nvml_pci {
     char address[32];
 };
 
+struct nvml_field {
+    unsigned id, scope;
+    long long at, latency;
+    unsigned type;
+    int result;
+    union {
+        unsigned u32;
+        unsigned long long u64;
+    } value;
+};
+
 struct nvml_lib {
     void *handle; /* of dlopen; kept for good */
     int (*init)(void);

@@ -132,10 +132,9 @@ static int want_gpus(struct plan *plan, const struct job_spec *spec, const char 
 {
     struct gpu_set *set = &plan->gpu_set;
     if (spec->gpus_mode == GPUS_VISIBLE) {
-        if ((spec->wait_ms || spec->force) && !plan->warning[0])
+        if (spec->wait_ms && !plan->warning[0])
             snprintf(plan->warning, sizeof plan->warning,
-                     "--%s is for the GPUs of --gpus, which is not given",
-                     spec->wait_ms ? "wait" : "force");
+                     "--wait is for the GPUs of --gpus, which is not given");
         return 0;
     }
     if (plan->gpus.n == 0)
@@ -200,6 +199,26 @@ static int check_stdin(const struct plan *plan, const struct job_spec *spec, str
     return err_set(err, -EINVAL, "--stdin=%u: there is no rank %u, the job has %u worker%s",
                    spec->stdin_rank, spec->stdin_rank, plan->world_size,
                    plan->world_size == 1 ? "" : "s");
+}
+
+int plan_avoid_gpus(struct plan *plan, const struct job_spec *spec, uint64_t bad, struct err *err)
+{
+    unsigned all = plan->gpu_set.n, left = all - (unsigned)__builtin_popcountll(bad);
+    bool by_gpu = spec->nproc_mode == NPROC_GPU || spec->nproc_mode == NPROC_AUTO;
+    if (by_gpu && left == 0)
+        return err_set(err, -EBUSY,
+                       "all %u GPUs that the job may use are in quarantine (launch gpus); --force "
+                       "uses them all the same",
+                       all);
+    if (left == 0 || (!by_gpu && !spec->share_gpus && left < plan->world_size))
+        return 0;
+    plan_take_gpus(plan, ~bad);
+    plan->gpu_set.chosen = true;
+    if (by_gpu)
+        plan->world_size = left;
+    if (check_healing(plan, spec, err) == 0 && check_stdin(plan, spec, err) == 0)
+        return 1;
+    return err_wrap(err, -EBUSY, "%u of %u GPUs are in quarantine", all - left, all);
 }
 
 int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err)

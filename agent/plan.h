@@ -20,6 +20,11 @@ struct plan {
 /* Its GPUs were leased: those of the set whose bit is set. */
 void plan_take_gpus(struct plan *plan, uint64_t chosen);
 
+/* Does without those GPUs of the set whose bit is set; with one worker per GPU there are then fewer workers. 1: done. 0: the
+ * workers are too many for the others. -EBUSY, -EINVAL: what was asked for can't be done without them; one line. */
+MUST_CHECK int plan_avoid_gpus(struct plan *plan, const struct job_spec *spec, uint64_t bad,
+                               struct err *err);
+
 /* Reads the machine (LAUNCH_SYSROOT, CUDA_VISIBLE_DEVICES from the environment). -EINVAL: what was asked for
  * can't be on this machine; one line that names the setting or variable and what would work. */
 MUST_CHECK int plan_make(struct plan *plan, const struct job_spec *spec, struct err *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 
+#include "clean.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,7 +150,21 @@ static unsigned lines_of_end(const struct report *r)
 {
     unsigned others = r->others_n < REPORT_OTHERS ? r->others_n : REPORT_OTHERS + 1;
     return others + (r->stopped != 0) + (r->core && *r->core) + (r->logs != NULL) +
-           (r->hint != NULL) + (r->next != NULL);
+           (r->reason.known != NULL) + (r->reason.warning != NULL) + (r->hint != NULL) +
+           (r->next != NULL);
+}
+
+static void put_reason(struct writer *w, const struct known_reason *reason)
+{
+    const struct known *known = reason->known;
+    if (!known)
+        return;
+    put_note(w, known->reference ? "known: %s (%s)" : "known: %s", known->cause, known->reference);
+    if (!reason->warning)
+        return;
+    char warning[LINE_BYTES];
+    snprintf(warning, sizeof warning, "%.*s", (int)reason->warning_n, reason->warning);
+    put_note(w, "NCCL's last warning: %s", clean(warning, sizeof warning, warning));
 }
 
 /* Python prints what it has also left in the error file. */
@@ -194,6 +210,7 @@ char *report_text(const struct report *r, size_t *ret_n)
         put_note(&w, "core dump: %s", r->core);
     if (r->logs)
         put_note(&w, "full logs: %s", r->logs);
+    put_reason(&w, &r->reason);
     if (r->hint)
         put_note(&w, "try: %s", r->hint);
     if (r->next)

@@ -89,6 +89,8 @@ struct restart_verdict restart_decide(const struct restart_policy *policy,
     verdict.spent = !verdict.why;
     if (policy->max_restarts == 0)
         verdict.why = "restarts are off (--max-restarts)";
+    if (failure->gpu_out && verdict.spent)
+        verdict.why = "a GPU of the job is in quarantine (launch gpus)";
     if (verdict.why)
         return verdict;
     if (verdict.counted >= policy->max_restarts)

@@ -32,6 +32,7 @@ struct restart_failure {
     int exit_code; /* that the launcher would give for it */
     int signal;    /* that killed the worker; 0: none did */
     bool started;  /* it had shown some progress */
+    bool gpu_out;  /* a GPU that the next attempt would use is in quarantine */
 };
 
 /* A restart that was made. */

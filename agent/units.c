@@ -41,6 +41,7 @@ int units_open(struct units *u, const char *dir, const char *sysroot, const stru
 {
     u->n = 0;
     u->queue = -1;
+    u->sysroot = sysroot;
     int rc = lockdir_open(&u->dir, dir, sysroot, err);
     if (rc < 0)
         return rc;

@@ -12,6 +12,7 @@
 
 struct units {
     struct lockdir dir;
+    const char *sysroot;                  /* borrowed */
     unsigned n;                           /* GPUs first, by their place in the list */
     char name[GPU_MAX][UNITS_NAME_BYTES]; /* of the lock file */
     int fd[GPU_MAX];                      /* owned; -1: not open */

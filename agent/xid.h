@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What the NVIDIA driver said of a GPU while a worker ran: Xid errors, from the kernel's log (/dev/kmsg). NVML would have to be
- * listening before; the log tells afterwards, where it may be read. Knows no rank. */
+/* What the NVIDIA driver says of a GPU in the kernel's log (/dev/kmsg): Xid errors. Knows no rank, and not what they mean
+ * (gpu_fault.h). */
 #ifndef LAUNCH_AGENT_XID_H
 #define LAUNCH_AGENT_XID_H
 
+#include "gpu_fault.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct xid {
     unsigned number;
-    char pci[24];        /* "0000:18:00", as the driver names it */
-    bool by_process;     /* the driver named this very process */
-    const char *meaning; /* a phrase; NULL: not in our table */
+    struct gpu_fault fault; /* number 154 tells of an action: that is the fault then */
+    uint64_t at_us;         /* about CLOCK_MONOTONIC */
+    char pci[24];           /* "0000:18:00", as the driver names it */
+    pid_t pid;              /* to which the driver ascribes it; 0: to none */
 };
 
-/* Looks for the Xid since a moment (CLOCK_MONOTONIC) that the driver ascribes to the process, else for the last one.
- * False: there is none, or the log may not be read. */
-bool xid_find(const char *sysroot, pid_t pid, uint64_t since_ns, struct xid *ret);
+/* The log; from its end on: only what comes later. The caller's descriptor, close-on-exec and not blocking; -errno: there is
+ * none, or it may not be read. sysroot: a described machine may have a plain file. */
+int xid_open(const char *sysroot, bool from_end);
 
-/* Appends to how a worker ended: ", after Xid 31 (...) of GPU 0000:18:00". */
-void xid_explain(const struct xid *xid, char *what, size_t size);
+/* Hands on what is there by now, the oldest first. */
+void xid_read(int fd, void (*on_xid)(void *user, const struct xid *xid), void *user);
+
+/* The driver's name of a GPU means that one ("0000:18:00.0"). */
+bool xid_is_of(const struct xid *xid, const char *pci);
 
 #endif

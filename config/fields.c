@@ -92,7 +92,8 @@ const struct field FIELDS[] = {
      .help = "Waits in line for GPUs that others have, --wait=10m for at most that long, instead of giving "
              "up with exit code 75."},
     {.name = "force", .def = "0", .group = GROUP_GPUS, AT(force), .parse = parse_switch,
-     .help = "Takes GPUs although programs that were not started by launch use them."},
+     .help = "Takes GPUs although programs that were not started by launch use them, or although a fault has put them "
+             "into quarantine; such a fault then ends no job either."},
     {.name = "gpu-ids", .arg = "index|uuid", .def = "index", .group = GROUP_GPUS, AT(gpu_ids),
      .parse = parse_choice, .choices = GPU_ID_WORDS,
      .help = "How workers are told their GPUs when --gpus or --gpu-visibility=rank chose them: in the notation of "

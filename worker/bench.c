@@ -77,8 +77,7 @@ static void limit_sizes(struct bench *b, const struct bench_device *devices)
 {
     uint64_t room = UINT64_MAX;
     for (int i = 0; i < b->ranks; i++) {
-        uint64_t one =
-            b->on->room(&devices[i], sharers(devices, b->ranks, i), b->o.checks ? 3 : 2);
+        uint64_t one = b->on->room(&devices[i], sharers(devices, b->ranks, i), b->o.checks ? 3 : 2);
         room = one < room ? one : room;
     }
     if (b->o.max_bytes <= room)
@@ -260,10 +259,8 @@ static int run_all(struct bench *b)
 
 int launch_main(struct launch *l, int argc, char **argv)
 {
-    struct bench b = {.l = l,
-                      .rank = launch_rank(l),
-                      .ranks = launch_world_size(l),
-                      .on = &BENCH_BACKEND};
+    struct bench b = {
+        .l = l, .rank = launch_rank(l), .ranks = launch_world_size(l), .on = &BENCH_BACKEND};
     char why[160];
     if (bench_options_parse(&b.o, argc, argv, why, sizeof why) < 0)
         return refuse(&b, why);

@@ -36,8 +36,7 @@ struct bench_options {
 };
 
 /* 0, or -1 with one line in ret_why. */
-int bench_options_parse(struct bench_options *ret, int argc, char **argv, char *ret_why,
-                        size_t size);
+int bench_options_parse(struct bench_options *o, int argc, char **argv, char *ret_why, size_t size);
 
 /* ---- what can be measured ---- */
 
@@ -45,8 +44,9 @@ int bench_options_parse(struct bench_options *ret, int argc, char **argv, char *
 struct bench_call {
     struct bench_plan plan;
     char *in, *out;
-    size_t shift, steps; /* both move so many bytes a call; after so many they are back where they were */
-    int to, from;        /* SENDRECV; -1: nobody */
+    size_t shift,
+        steps;    /* both move so many bytes a call; after so many they are back where they were */
+    int to, from; /* SENDRECV; -1: nobody */
 };
 
 struct bench_device {

@@ -188,9 +188,8 @@ static double float_input(const struct bench_data *d, const struct bench_float *
 /* x / ranks as NCCL does it: times the inverse, rounded to the type. */
 static double divided(const struct bench_data *d, const struct bench_float *f, double x)
 {
-    double product = d->type == BENCH_TYPE_DOUBLE
-                         ? x * (1.0 / d->ranks)
-                         : (double)((float)x * (float)(1.0 / d->ranks));
+    double product = d->type == BENCH_TYPE_DOUBLE ? x * (1.0 / d->ranks)
+                                                  : (double)((float)x * (float)(1.0 / d->ranks));
     return bench_float_value(f, bench_float_bits(f, product));
 }
 
@@ -278,8 +277,7 @@ size_t bench_data_wrong(const struct bench_data *d, const void *got, const void 
                         size_t first, size_t n, int reduced)
 {
     const struct bench_float *f = reduced ? bench_float_of(d->type) : NULL;
-    uint64_t ulps =
-        op_of(d) == BENCH_OP_AVG && !is_power_of_2(d->ranks) ? AVERAGE_ULPS : 0;
+    uint64_t ulps = op_of(d) == BENCH_OP_AVG && !is_power_of_2(d->ranks) ? AVERAGE_ULPS : 0;
     size_t bytes = bench_type_size(d->type), wrong = 0;
 
     for (size_t done = 0; done < n;) {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const struct bench_float FLOATS[BENCH_TYPES_N] = {
-    [BENCH_TYPE_HALF] = {5, 10, false},   [BENCH_TYPE_FLOAT] = {8, 23, false},
+    [BENCH_TYPE_HALF] = {5, 10, false},    [BENCH_TYPE_FLOAT] = {8, 23, false},
     [BENCH_TYPE_DOUBLE] = {11, 52, false}, [BENCH_TYPE_BFLOAT16] = {8, 7, false},
-    [BENCH_TYPE_F8E4M3] = {4, 3, true},   [BENCH_TYPE_F8E5M2] = {5, 2, false},
+    [BENCH_TYPE_F8E4M3] = {4, 3, true},    [BENCH_TYPE_F8E5M2] = {5, 2, false},
 };
 
 const struct bench_float *bench_float_of(enum bench_type type)
@@ -91,7 +91,6 @@ uint64_t bench_float_bits(const struct bench_float *f, double value)
     frexp(value, &exponent);
     exponent = value == 0 || exponent - 1 < least_exponent(f) ? least_exponent(f) : exponent - 1;
     double whole = rint(ldexp(fabs(value), f->mantissa - exponent));
-    uint64_t bits =
-        ((uint64_t)(exponent - least_exponent(f)) << f->mantissa) + (uint64_t)whole;
+    uint64_t bits = ((uint64_t)(exponent - least_exponent(f)) << f->mantissa) + (uint64_t)whole;
     return sign | (bits < infinite ? bits : infinite);
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #define GIB (UINT64_C(1) << 30)
-#define CALLS_INSIDE 32u          /* between two chances for liblaunch to notice a loss */
-#define LOOK_NS (50 * 1000ull)    /* between two looks at NCCL's asynchronous error */
+#define CALLS_INSIDE 32u       /* between two chances for liblaunch to notice a loss */
+#define LOOK_NS (50 * 1000ull) /* between two looks at NCCL's asynchronous error */
 #define ALL_OPS ((1u << BENCH_OPS_N) - 1)
 #define ALL_COLLECTIVES ((1u << BENCH_COLLECTIVES_N) - 1)
 #define ALL_TYPES ((1u << BENCH_TYPES_N) - 1)
@@ -30,12 +30,12 @@
 #endif
 
 static const ncclDataType_t TYPES[BENCH_TYPES_N] = {
-    [BENCH_TYPE_INT8] = ncclInt8,         [BENCH_TYPE_UINT8] = ncclUint8,
-    [BENCH_TYPE_INT32] = ncclInt32,       [BENCH_TYPE_UINT32] = ncclUint32,
-    [BENCH_TYPE_INT64] = ncclInt64,       [BENCH_TYPE_UINT64] = ncclUint64,
-    [BENCH_TYPE_HALF] = ncclFloat16,      [BENCH_TYPE_FLOAT] = ncclFloat32,
-    [BENCH_TYPE_DOUBLE] = ncclFloat64,    [BENCH_TYPE_BFLOAT16] = ncclBfloat16,
-    [BENCH_TYPE_F8E4M3] = F8E4M3,         [BENCH_TYPE_F8E5M2] = F8E5M2,
+    [BENCH_TYPE_INT8] = ncclInt8,      [BENCH_TYPE_UINT8] = ncclUint8,
+    [BENCH_TYPE_INT32] = ncclInt32,    [BENCH_TYPE_UINT32] = ncclUint32,
+    [BENCH_TYPE_INT64] = ncclInt64,    [BENCH_TYPE_UINT64] = ncclUint64,
+    [BENCH_TYPE_HALF] = ncclFloat16,   [BENCH_TYPE_FLOAT] = ncclFloat32,
+    [BENCH_TYPE_DOUBLE] = ncclFloat64, [BENCH_TYPE_BFLOAT16] = ncclBfloat16,
+    [BENCH_TYPE_F8E4M3] = F8E4M3,      [BENCH_TYPE_F8E5M2] = F8E5M2,
 };
 static const ncclRedOp_t OPS[BENCH_OPS_N] = {
     [BENCH_OP_SUM] = ncclSum, [BENCH_OP_PROD] = ncclProd, [BENCH_OP_MIN] = ncclMin,
@@ -72,10 +72,9 @@ static int fail_cuda(struct bench *b, const char *call, cudaError_t e)
 
 static void put_uuid(char *to, size_t size, const unsigned char u[16])
 {
-    snprintf(to, size,
-             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
-             u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
-             u[15]);
+    snprintf(to, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+             u[14], u[15]);
 }
 
 static int describe(struct bench *b, struct bench_device *ret)
@@ -268,7 +267,8 @@ static ncclResult_t receive_each(const struct bench_plan *p, char *out)
 #define NONE (-1)
 #define EACH (-2)
 
-static ncclResult_t exchange(const struct bench_plan *p, const char *in, char *out, int to, int from)
+static ncclResult_t exchange(const struct bench_plan *p, const char *in, char *out, int to,
+                             int from)
 {
     ncclResult_t e = ncclGroupStart();
     if (e == ncclSuccess && to != NONE)
@@ -387,8 +387,8 @@ static int gpu_sum(struct bench *b, int64_t mine, int64_t *ret)
     if (r == LAUNCH_OK)
         r = gpu_put(b, data, &mine, sizeof mine);
     if (r == LAUNCH_OK)
-        r = launch_nccl_call(b->l, ncclAllReduce(data, data, 1, ncclInt64, ncclSum, state.comm,
-                                                 state.stream));
+        r = launch_nccl_call(
+            b->l, ncclAllReduce(data, data, 1, ncclInt64, ncclSum, state.comm, state.stream));
     if (r == LAUNCH_OK)
         r = launch_nccl_wait(b->l);
     if (r == LAUNCH_OK)

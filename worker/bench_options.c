@@ -8,7 +8,6 @@
 #define COUNT_MAX 1000000000u
 #define BYTES_MAX (UINT64_C(1) << 48)
 
-
 static const char *collective_text(int i)
 {
     return bench_collective_text((enum bench_collective)i);

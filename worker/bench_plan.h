@@ -15,9 +15,9 @@ struct bench_plan {
     enum bench_type type;
     int op, root; /* -1: none */
     int ranks;
-    size_t count;         /* what the collective's argument says */
-    size_t in_n, out_n;   /* the send and the receive buffer */
-    size_t in_at, out_at; /* in place, times the rank: where they lie in the one buffer */
+    size_t count;          /* what the collective's argument says */
+    size_t in_n, out_n;    /* the send and the receive buffer */
+    size_t in_at, out_at;  /* in place, times the rank: where they lie in the one buffer */
     bool in_place_checked; /* false: what comes out in place is undefined */
 };
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static struct bench_data data_of(const struct bench *b, const struct bench_plan *p)
 {
     return (struct bench_data){p->type, p->op, b->ranks, b->seed};
@@ -37,7 +36,8 @@ int bench_fill(struct bench *b, const struct bench_call *call, bool in_place)
     struct bench_data data = data_of(b, p);
     size_t element = bench_type_size(p->type);
     size_t whole = bench_plan_bytes(p);
-    int r = b->on->zero(b, in_place ? b->receive : call->out, in_place ? whole : p->out_n * element);
+    int r =
+        b->on->zero(b, in_place ? b->receive : call->out, in_place ? whole : p->out_n * element);
 
     if (r != LAUNCH_OK || p->in_n == 0 || !bench_plan_sends(p, b->rank))
         return r;

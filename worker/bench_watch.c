@@ -28,8 +28,8 @@ void bench_watch(const struct bench *b, const struct bench_plan *p)
     if (!b->o.timeout_s)
         return;
     if (b->rank == 0)
-        record_n = snprintf(record, sizeof record, "{\"end\": {\"wrong\": %d, \"timeout\": true}}\n",
-                            b->halves_wrong);
+        record_n = snprintf(record, sizeof record,
+                            "{\"end\": {\"wrong\": %d, \"timeout\": true}}\n", b->halves_wrong);
     words_n = snprintf(words, sizeof words,
                        "rank %d: %s of %zu bytes has not ended after %u s (-T)\n", b->rank,
                        bench_collective_text(p->collective), bench_plan_bytes(p), b->o.timeout_s);

@@ -513,6 +513,8 @@ void ask_print_help(FILE *out)
         }
     }
     fputs("\n"
+          "launch bench --transports shows what NCCL uses between each two GPUs, and why.\n"
+          "\n"
           "Without -b and -e sizes double from 8 bytes to 1 GiB (on the host to 64 MiB),\n"
           "from what latency rules to what bandwidth rules; nccl-tests would measure\n"
           "32 MiB alone. With one of them it is as there: steps of 1M unless -f says\n"

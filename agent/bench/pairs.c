@@ -29,7 +29,7 @@ static int compare(const void *a, const void *b)
 
 double pairs_median(const struct bench_run *run, const struct topology *t, const char *link)
 {
-    AUTO_FREE double *rate = malloc((run->pairs_n + 1) * sizeof *rate);
+    double *rate = malloc((run->pairs_n + 1) * sizeof *rate), median = 0;
     unsigned n = 0;
     for (unsigned i = 0; rate && i < run->pairs_n; i++) {
         char its[8];
@@ -37,10 +37,12 @@ double pairs_median(const struct bench_run *run, const struct topology *t, const
         if (!*link || strcmp(link, its) == 0)
             rate[n++] = run->pairs[i].alg_bw;
     }
-    if (!n)
-        return 0;
-    qsort(rate, n, sizeof *rate, compare);
-    return n % 2 ? rate[n / 2] : (rate[n / 2 - 1] + rate[n / 2]) / 2;
+    if (n) {
+        qsort(rate, n, sizeof *rate, compare);
+        median = (rate[(n - 1) / 2] + rate[n / 2]) / 2;
+    }
+    free(rate);
+    return median;
 }
 
 static const struct bench_pair *find(const struct bench_run *run, int from, int to)

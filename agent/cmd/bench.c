@@ -14,14 +14,13 @@
 #include "../opts.h"
 #include "../plan.h"
 #include "../signals.h"
+#include "transports.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define EXIT_FAILED 1 /* wrong values, too slow, not complete */
 #define NVML_LIMIT_MS 10000
-
-extern char **environ;
 
 struct bench {
     struct bench_ask ask;
@@ -124,26 +123,36 @@ static void on_line(void *user, const char *line, size_t n)
 
 /* ---- before it starts ---- */
 
-/* How many ranks, with GPUs or without: what launch itself will make of its options. */
-static int look(struct bench *b, struct err *err)
+/* All but -g, which is ours. */
+static int read_options(const struct bench_ask *ask, struct job_spec *spec, struct err *err)
 {
-    struct bench_ask *ask = &b->ask;
-    struct job_spec spec;
-    struct plan plan;
+    char name[] = "launch", job[] = "launch-bench";
     enum opts_action action;
-    char number[16], name[] = "launch", job[] = "launch-bench";
-    const struct field *nproc = field_find("nproc-per-node", strlen("nproc-per-node"));
-    AUTO_FREE char **argv = calloc(ask->words_n + 3, sizeof *argv);
-    if (!argv || spec_init(&spec) < 0)
+    char **argv = calloc(ask->words_n + 3, sizeof *argv);
+    if (!argv)
         return err_set_errno(err, -ENOMEM, "options");
     argv[0] = name;
     for (unsigned i = 0; i < ask->words_n; i++)
         argv[i + 1] = ask->words[i];
     argv[ask->words_n + 1] = job;
-    int rc = opts_parse(&spec, (int)ask->words_n + 2, argv, &action, err);
-    snprintf(number, sizeof number, "%u", ask->ranks);
-    if (rc == 0 && (ask->ranks || !field_given(nproc, &spec)))
-        rc = field_set(nproc, &spec, ask->ranks ? number : "auto", "-g", err);
+    int rc = opts_parse(spec, (int)ask->words_n + 2, argv, &action, err);
+    free(argv);
+    return rc;
+}
+
+/* How many ranks, with GPUs or without: what launch itself will make of its options. */
+static int look(struct bench *b, struct err *err)
+{
+    struct job_spec spec;
+    struct plan plan;
+    char number[16];
+    const struct field *nproc = field_find("nproc-per-node", strlen("nproc-per-node"));
+    if (spec_init(&spec) < 0)
+        return err_set_errno(err, -ENOMEM, "options");
+    int rc = read_options(&b->ask, &spec, err);
+    snprintf(number, sizeof number, "%u", b->ask.ranks);
+    if (rc == 0 && (b->ask.ranks || !field_given(nproc, &spec)))
+        rc = field_set(nproc, &spec, b->ask.ranks ? number : "auto", "-g", err);
     if (rc == 0)
         rc = spec_check(&spec, err);
     if (rc == 0)
@@ -406,6 +415,8 @@ int cmd_bench(int argc, char **argv)
     struct bench b = {.context = {.argv = argv, .env = environ}};
     struct err err;
     int exit_code = EXIT_CODE_OK;
+    if (transports_asked(argc, argv))
+        return cmd_transports(argc, argv);
     int rc = ask_parse(&b.ask, argc, argv, &err);
     if (rc == 0 && b.ask.help) {
         ask_print_help(stdout);

@@ -75,9 +75,7 @@ static int look(struct parts *parts, struct job_spec *spec, struct err *err)
             suggest_program(spec->argv[0], err);
         return exit_code;
     }
-    if (name_run(spec, err) < 0 || program_expand(program, parts->plan.world_size, err) < 0)
-        return EXIT_CODE_OURS;
-    return EXIT_CODE_OK;
+    return name_run(spec, err) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
 }
 
 /* For this job alone, shared, or none. Tells what went wrong itself. */
@@ -86,13 +84,15 @@ static int hold_gpus(struct parts *parts, const struct job_spec *spec)
     if (parts->plan.gpus_wanted)
         return lease_take(&parts->lease, spec, &parts->plan, parts->sysroot);
     if (parts->plan.gpu_set.n)
-        lease_share(&parts->lease, spec, &parts->plan, parts->sysroot);
+        return lease_share(&parts->lease, spec, &parts->plan, parts->sysroot);
     return EXIT_CODE_OK;
 }
 
 /* What depends on the GPUs that the job got, and what leaves traces. */
 static int settle(struct parts *parts, const struct job_spec *spec, struct err *err)
 {
+    if (program_expand(&parts->program, parts->plan.world_size, err) < 0)
+        return EXIT_CODE_OURS;
     if (placement_make(&parts->placement, spec, &parts->plan, parts->sysroot, err) < 0 ||
         logs_prepare(&parts->logs, spec, parts->plan.world_size, err) < 0)
         return EXIT_CODE_USAGE;

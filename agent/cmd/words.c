@@ -13,14 +13,17 @@
 #include <stdio.h>
 #include <string.h>
 
+enum value { NO_VALUE, VALUE, VALUE_OR_NOT /* behind '=' */ };
+
 static const struct {
     const char *name, *letter; /* letter: another spelling, or NULL */
     unsigned word;
-    bool has_value;
+    enum value value;
 } OPTIONS[] = {
-    {"--json", NULL, WORD_JSON, false},     {"--watch", "-w", WORD_WATCH, false},
-    {"--follow", "-f", WORD_FOLLOW, false}, {"--now", NULL, WORD_NOW, false},
-    {"--rank", "-r", WORD_RANK, true},      {"--lease-dir", NULL, WORD_LEASE_DIR, true},
+    {"--json", NULL, WORD_JSON, NO_VALUE},       {"--watch", "-w", WORD_WATCH, NO_VALUE},
+    {"--follow", "-f", WORD_FOLLOW, NO_VALUE},   {"--now", NULL, WORD_NOW, NO_VALUE},
+    {"--rank", "-r", WORD_RANK, VALUE},          {"--lease-dir", NULL, WORD_LEASE_DIR, VALUE},
+    {"--clear", NULL, WORD_CLEAR, VALUE_OR_NOT}, {"--log", NULL, WORD_LOG, VALUE},
 };
 
 /* ---- wrong words ---- */
@@ -84,16 +87,20 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
     int i = find_option(argv[0], takes, &value), used = 1;
     if (i < 0)
         return refuse(command, argv[0], "unknown option");
-    if (OPTIONS[i].has_value && !value) {
+    if (OPTIONS[i].value == VALUE && !value) {
         value = argv[1];
         used = 2;
     }
-    if (OPTIONS[i].has_value != (value != NULL))
+    if (OPTIONS[i].value == (value ? NO_VALUE : VALUE))
         return refuse(command, argv[0], value ? "takes no value" : "needs a value");
     if (OPTIONS[i].word == WORD_RANK && !parse_number(value, INT32_MAX, &w->rank))
         return refuse(command, argv[0], "must be the number of a rank");
     if (OPTIONS[i].word == WORD_LEASE_DIR)
         w->lease_dir = value;
+    if (OPTIONS[i].word == WORD_CLEAR)
+        w->clear = value;
+    if (OPTIONS[i].word == WORD_LOG)
+        w->log = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -101,7 +108,7 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
 /* Likewise. */
 static int take_operand(struct words *w, const char *word, const char *command, unsigned takes)
 {
-    if ((takes & WORD_RUN) && !w->run) {
+    if ((takes & (WORD_RUN | WORD_MAY_RUN)) && !w->run) {
         w->run = word;
         return 1;
     }

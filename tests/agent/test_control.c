@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #define RANKS 4096u
+#define STANDBYS 3u
 
 static uv_loop_t loop;
 static struct control *control;
@@ -59,7 +60,8 @@ static void start_job(void)
                                     .describe_rank = describe_rank,
                                     .show_output = show_output,
                                     .act = act,
-                                    .world_size = RANKS};
+                                    .world_size = RANKS,
+                                    .standbys = STANDBYS};
     unsetenv("XDG_RUNTIME_DIR");
     test_write("dev/shm/.keep", "");
     setenv("LAUNCH_SYSROOT", test_dir(), 1);
@@ -147,7 +149,7 @@ TEST(one_connection_may_ask_again_and_again)
     int fd = dial();
     for (int i = 0; i < 3; i++) {
         ask(fd, WIRE_LIST_RANKS, WIRE_ALL_RANKS);
-        CHECK_INT(hear_all(fd, &code), ==, 1 + RANKS);
+        CHECK_INT(hear_all(fd, &code), ==, 1 + RANKS + STANDBYS);
         ask(fd, WIRE_LIST_RANKS, 7);
         CHECK_INT(hear_all(fd, &code), ==, 2);
         ask(fd, WIRE_SHOW_OUTPUT, 9);

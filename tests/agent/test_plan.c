@@ -190,6 +190,38 @@ TEST(a_lease_is_on_some_of_the_gpus_or_on_those_of_a_list)
     set_is("0,2,3", 3);
 }
 
+TEST(gpus_to_be_avoided_leave_fewer_workers_others_in_their_place_or_no_choice)
+{
+    machine(4);
+    ask(NPROC_GPU, 0);
+    workers(4);
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x6, &err), ==, 1);
+    CHECK_INT(plan.world_size, ==, 2);
+    CHECK_INT(plan.gpu_set.n, ==, 2);
+    CHECK_STR(plan.gpu_set.entry[1], "3");
+    CHECK(plan.gpu_set.chosen);
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x3, &err), ==, -EBUSY);
+    CHECK_HAS(err.text, "--force");
+    ask(NPROC_NUMBER, 3);
+    workers(3);
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x1, &err), ==, 1);
+    CHECK_INT(plan.world_size, ==, 3);
+    CHECK_STR(plan.gpu_set.entry[0], "1");
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x2, &err), ==, 0);
+    CHECK_INT(plan.gpu_set.n, ==, 3);
+    spec.share_gpus = true;
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x2, &err), ==, 1);
+    CHECK_INT(plan.world_size, ==, 3);
+    spec.share_gpus = false;
+    ask(NPROC_GPU, 0);
+    spec.on_failure = ON_FAILURE_SHRINK;
+    spec.min_workers = 4;
+    workers(4);
+    CHECK_INT(plan_avoid_gpus(&plan, &spec, 0x1, &err), ==, -EINVAL);
+    CHECK_HAS(err.text, "--min-workers");
+    CHECK_HAS(err.text, "quarantine");
+}
+
 TEST(the_users_variable_bounds_a_lease_and_gives_its_notation)
 {
     machine(4);

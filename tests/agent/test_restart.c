@@ -109,9 +109,9 @@ TEST(each_class_has_its_own_limit)
         enum restart_class class;
     } CASES[] = {
         {"startup:2", {.reason = REASON_EXIT, .exit_code = 3}, RESTART_STARTUP},
-        {"signal:2", {REASON_SIGNAL, 139, 11, true}, RESTART_SIGNAL},
-        {"hang:2", {REASON_HANG, EXIT_CODE_HANG, 0, true}, RESTART_HANG},
-        {"exit:2", {REASON_EXIT, 3, 0, true}, RESTART_EXIT},
+        {"signal:2", {REASON_SIGNAL, 139, 11, true, false}, RESTART_SIGNAL},
+        {"hang:2", {REASON_HANG, EXIT_CODE_HANG, 0, true, false}, RESTART_HANG},
+        {"exit:2", {REASON_EXIT, 3, 0, true, false}, RESTART_EXIT},
     };
     for (size_t c = 0; c < ARRAY_LEN(CASES); c++) {
         struct restart_policy policy = policy_of(100);
@@ -125,6 +125,23 @@ TEST(each_class_has_its_own_limit)
                 if (!v.again)
                     CHECK_HAS(v.why, "--restart-limits");
             }
+    }
+}
+
+TEST(no_restart_follows_while_a_gpu_is_out_but_the_job_may_shrink)
+{
+    for (uint32_t max = 0; max < 3; max++) {
+        struct restart_policy policy = policy_of(max);
+        struct restart_history history = {.same_in_row = 1};
+        struct restart_failure f = {.reason = REASON_SIGNAL, .signal = 6, .gpu_out = true};
+        struct restart_verdict v = restart_decide(&policy, &history, &f, 0, 0);
+        CHECK(!v.again);
+        CHECK(v.spent);
+        CHECK_HAS(v.why, "quarantine");
+        history.stop_requested = true;
+        v = restart_decide(&policy, &history, &f, 0, 0);
+        CHECK(!v.again && !v.spent);
+        CHECK_HAS(v.why, "asked to end");
     }
 }
 

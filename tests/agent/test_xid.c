@@ -1,71 +1,105 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../agent/xid.h"
+#include "../../proto/base.h"
 #include "../harness.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* One record a file: the kernel gives one a read. */
-static bool find(const char *record, pid_t pid, uint64_t since_ns, struct xid *ret)
-{
-    test_write("dev/kmsg", record);
-    return xid_find(test_dir(), pid, since_ns, ret);
-}
 
 #define MMU                                                                                        \
     "4,812,5000000,-;NVRM: Xid (PCI:0000:18:00): 31, pid=4711, name=python, Ch 00000008, MMU "     \
     "Fault\n"
+#define LOST                                                                                       \
+    "3,1,9,-;NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off " \
+    "the bus.\n"
 
-TEST(an_xid_of_the_process_is_found_with_its_gpu_and_meaning)
+static struct xid found[8];
+static unsigned n;
+
+static void note(void *user, const struct xid *xid)
 {
-    struct xid xid;
-    CHECK(find(MMU, 4711, 4000000000, &xid));
-    CHECK_INT(xid.number, ==, 31);
-    CHECK_STR(xid.pci, "0000:18:00");
-    CHECK(xid.by_process);
-    char what[200] = "was killed by SIGABRT";
-    xid_explain(&xid, what, sizeof what);
-    CHECK_STR(
-        what,
-        "was killed by SIGABRT, after Xid 31 (access to GPU memory that is not mapped) of GPU "
-        "0000:18:00");
+    (void)user;
+    if (n < ARRAY_LEN(found))
+        found[n] = *xid;
+    n++;
 }
 
-TEST(an_xid_of_another_process_is_told_as_such_and_an_unknown_number_without_meaning)
+/* What is read of a log to which that was added after it was opened. */
+static unsigned read_of(const char *before, const char *after)
 {
-    struct xid xid;
-    CHECK(find(MMU, 1, 0, &xid));
-    CHECK(!xid.by_process);
-    CHECK(find("3,1,9,-;NVRM: Xid (PCI:0000:65:00): 777, pid='<unknown>', name=<unknown>\n", 1, 0,
-               &xid));
-    char what[200] = "exited with code 1";
-    xid_explain(&xid, what, sizeof what);
-    CHECK_STR(what,
-              "exited with code 1, after Xid 777 of GPU 0000:65:00, which the driver does not "
-              "ascribe to it");
+    char path[600];
+    test_write("dev/kmsg", before);
+    int fd = xid_open(test_dir(), true);
+    CHECK_INT(fd, >=, 0);
+    snprintf(path, sizeof path, "%s/dev/kmsg", test_dir());
+    FILE *log = fopen(path, "a");
+    CHECK(log && fputs(after, log) >= 0 && fclose(log) == 0);
+    n = 0;
+    xid_read(fd, note, NULL);
+    close(fd);
+    return n;
 }
 
-TEST(an_older_xid_other_lines_and_garbage_are_no_xid)
+TEST(an_xid_is_read_with_its_gpu_and_the_process_that_the_driver_names)
 {
-    struct xid xid;
-    CHECK(!find(MMU, 4711, 6000000000, &xid));
-    CHECK(!find("6,1,5,-;usb 1-1: new device\n", 1, 0, &xid));
-    CHECK(!find("NVRM: Xid (PCI:0000:18:00): 31, pid=1\n", 1, 0, &xid));
-    CHECK(!find("6,1,5,-;NVRM: Xid (PCI:zz): 31\n", 1, 0, &xid));
-    CHECK(!find("6,1,5,-;NVRM: Xid (PCI:0000:18:00): \n", 1, 0, &xid));
-    CHECK(!find("", 1, 0, &xid));
-    CHECK(!xid_find("/no/such/dir", 1, 0, &xid));
+    CHECK_INT(read_of("", MMU), ==, 1);
+    CHECK_INT(found[0].fault.source, ==, GPU_FAULT_XID);
+    CHECK_INT(found[0].fault.code, ==, 31);
+    CHECK_STR(found[0].pci, "0000:18:00");
+    CHECK_INT(found[0].pid, ==, 4711);
+    CHECK_INT(found[0].at_us, ==, 5000000);
+    CHECK(xid_is_of(&found[0], "0000:18:00.0"));
+    CHECK(!xid_is_of(&found[0], "0000:19:00.0"));
 }
 
-TEST(an_explanation_never_outgrows_its_place)
+TEST(one_that_is_ascribed_to_nobody_is_read_too_and_several_in_their_order)
 {
-    struct xid xid;
-    CHECK(find(MMU, 4711, 0, &xid));
-    for (size_t size = 5; size < 60; size++) {
-        char what[64] = "died";
-        xid_explain(&xid, what, size);
-        CHECK(strlen(what) < size);
-    }
+    CHECK_INT(read_of("", MMU LOST " SUBSYSTEM=pci\n" MMU), ==, 3);
+    CHECK_INT(found[1].fault.code, ==, 79);
+    CHECK_INT(found[1].pid, ==, 0);
+    CHECK_INT(found[2].fault.code, ==, 31);
+}
+
+TEST(what_was_there_before_the_log_was_opened_is_no_news_unless_it_is_asked_for)
+{
+    test_write("dev/kmsg", LOST MMU);
+    int fd = xid_open(test_dir(), false);
+    xid_read(fd, note, NULL);
+    close(fd);
+    CHECK_INT(n, ==, 2);
+    CHECK_INT(read_of(MMU LOST, ""), ==, 0);
+    CHECK_INT(read_of(LOST, MMU), ==, 1);
+    CHECK_INT(found[0].fault.code, ==, 31);
+}
+
+TEST(a_change_of_the_recovery_action_is_that_action)
+{
+    CHECK_INT(
+        read_of("", "3,1,9,-;NVRM: Xid (PCI:0000:65:00): 154, GPU recovery action changed from 0x0 "
+                    "(None) to 0x2 (Node Reboot Required)\n"),
+        ==, 1);
+    CHECK_INT(found[0].fault.source, ==, GPU_FAULT_RECOVERY);
+    CHECK_INT(found[0].fault.code, ==, 2);
+    CHECK_INT(read_of("", "3,1,9,-;NVRM: Xid (PCI:0000:65:00): 154, GPU recovery\n"), ==, 1);
+    CHECK_INT(found[0].fault.source, ==, GPU_FAULT_XID);
+}
+
+TEST(other_lines_and_garbage_are_no_xid)
+{
+    static const char *const lines[] = {
+        "6,1,5,-;usb 1-1: new device\n",    "NVRM: Xid (PCI:0000:18:00): 31, pid=1\n",
+        "6,1,5,-;NVRM: Xid (PCI:zz): 31\n", "6,1,5,-;NVRM: Xid (PCI:0000:18:00): \n",
+        " DEVICE=;NVRM: Xid (PCI:\n",       ";\n;;;;\n\n",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        CHECK_INT(read_of("", lines[i]), ==, 0);
+    CHECK_INT(xid_open("/no/such/dir", true), ==, -ENOENT);
+    xid_read(-1, note, NULL);
+}
+
+TEST(a_short_name_of_a_gpu_means_none)
+{
+    struct xid xid = {.pci = "0"};
+    CHECK(!xid_is_of(&xid, "0000:18:00.0"));
 }

@@ -344,6 +344,24 @@ class Bench:
                 self.results.add("heal", "launch_step(): store and check", "ns", store, goal="<= 2 ns", limit=2)
         look = float(run([helper("deathwatch"), "look"]).split()[1])
         self.results.add("heal", "the agent's look at 64 ranks", "ns", [look], goal="< 1000 ns", limit=1000)
+        if self.peers.names("torchrun"):
+            self.heal_torch(8)
+
+    def heal_torch(self, n):
+        """The same loss in a PyTorch job, which can't heal: all ranks are started again."""
+        script, python = os.path.join(measure.SRC, "tests/bench/torch_again.py"), self.peers.found["torchrun"][0]
+
+        def again(argv):
+            with tempfile.TemporaryDirectory(prefix="launch-bench-") as d:
+                out = run([*argv, python, script, d + "/killed"], env={**os.environ, "OMP_NUM_THREADS": "1"})
+            return float(re.search(r"^again ([\d.]+)$", out, re.M).group(1))
+
+        theirs = self.peers.argv("torchrun", n)
+        theirs.insert(theirs.index("--no_python"), "--max_restarts=1")
+        ours = self.peers.argv("launch", n, "--max-restarts=1", "--no-python")
+        taken = interleave(self.rounds(10, 1), {"launch": (lambda: again(ours), None), "torchrun": (lambda: again(theirs), None)})
+        self.results.add("heal", f"PyTorch: SIGKILL of one of {n} to the next all-reduce of all", "ms", taken["launch"], "torchrun",
+                         taken["torchrun"])
 
 
 class Fifos:

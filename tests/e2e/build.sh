@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 300
+# limit: 900
 # The Makefile: only what needs it is made again, nothing lands outside build/, every reason is one line.
 . "$SRC/tests/e2e/lib.sh"
 [ "$BUILD" = "$SRC/build" ] || skip "once, with the plain build, is enough"

@@ -85,4 +85,5 @@ run --config; expect 2 "no file named"
 # The inputs that the fuzzers begin with.
 "$BUILD/tests/fuzz/yaml" "$SRC"/tests/fuzz/corpus_yaml/* 2>err || fail "a job file of the corpus: $(cat err)"
 "$BUILD/tests/fuzz/cmdline" "$SRC"/tests/fuzz/corpus_cmdline/* 2>err || fail "a command line of the corpus: $(cat err)"
+"$BUILD/tests/fuzz/nccl_log" "$SRC"/tests/fuzz/corpus_nccl_log/* 2>err || fail "a log of the corpus: $(cat err)"
 finish

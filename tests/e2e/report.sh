@@ -93,8 +93,9 @@ colours TERM=xterm NO_COLOR= >/dev/null; check "colours on a terminal" has $'\x1
 colours TERM=xterm NO_COLOR=1 >/dev/null; check "unless not wanted" not has $'\x1b' tty
 # What the driver wrote to the kernel's log while the worker ran.
 gpus 1
-printf '4,1,99999999999999,-;NVRM: Xid (PCI:0000:10:00): 79, pid=1, name=x, GPU has fallen off the bus.\n' >machine/dev/kmsg
-run --nproc-per-node=2 sh -c 'exit 5'; expect 5 "a worker whose GPU was lost"
+: >machine/dev/kmsg
+run --nproc-per-node=2 sh -c 'echo "4,1,99,-;NVRM: Xid (PCI:0000:10:00): 79, pid=1, name=x, GPU has fallen off the bus." >>machine/dev/kmsg; exit 5'
+expect 5 "a worker whose GPU was lost"
 check "the Xid is named: $(cat err)" has 'exited with code 5, after Xid 79 \(the GPU has fallen off the bus\) of GPU 0000:10:00' err
 unset LAUNCH_SYSROOT
 finish

@@ -4,7 +4,9 @@
  * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
  *   FAKE_SM=N           their compute capability, 90 if unset
+ *   FAKE_GPU_MIB=N      their memory, 1024 if unset
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
  *   FAKE_CUDA_CAPTURE=1 every stream is being captured
  *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
@@ -19,7 +21,6 @@
 #include <string.h>
 
 #define DEVICES_MAX 64
-#define MEMORY_BYTES ((size_t)1 << 30)
 #define BUS_FIRST 0x10 /* bus number of device 0 */
 
 struct CUstream_st {
@@ -170,8 +171,20 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
 
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
-    snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    const char *list = getenv("FAKE_GPU_BUS");
+    for (int i = 0; list && *list && i < physical[device]; i++)
+        list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+    if (list && *list)
+        snprintf(bus_id, (size_t)size, "%.*s", (int)strcspn(list, ","), list);
+    else
+        snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
     return cudaSuccess;
+}
+
+static size_t memory_bytes(void)
+{
+    const char *mib = getenv("FAKE_GPU_MIB");
+    return (mib ? (size_t)atoi(mib) : 1024) << 20;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
@@ -200,13 +213,13 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     memset(&properties->uuid, 0, sizeof(properties->uuid));
     properties->uuid.bytes[3] = (char)(160 + physical[device]); /* as tests/e2e/lib.sh's gpus() */
     properties->uuid.bytes[15] = (char)physical[device];
-    properties->totalGlobalMem = MEMORY_BYTES;
+    properties->totalGlobalMem = memory_bytes();
     return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
-    *left = *total = MEMORY_BYTES;
+    *left = *total = memory_bytes();
     return cudaSuccess;
 }
 

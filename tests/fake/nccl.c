@@ -4,7 +4,8 @@
  * nothing is left behind whoever is killed. Like the real one it never notices a dead peer,
  * and refuses two ranks on one GPU. It makes progress only when somebody asks about the
  * communicator or its stream. This file: versions, errors, the life of a
- * communicator; nccl_ops.c computes.
+ * communicator; nccl_ops.c computes,
+ * nccl_log.c tells.
  *
  *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
  *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
@@ -107,6 +108,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *ret)
         return fake_nccl_fail(ncclSystemError, "fake: no shared memory for a unique id");
     memset(ret, 0, sizeof(*ret));
     memcpy(ret, &id, sizeof(id));
+    fake_nccl_info("Bootstrap: Using lo:127.0.0.1<0>");
     return ncclSuccess;
 }
 
@@ -148,8 +150,7 @@ static uint64_t host_hash(void)
     return hash;
 }
 
-/* "0000:18:00.0" is 0x18000. */
-static unsigned long bus_number(const char *bus_id)
+unsigned long fake_nccl_bus_number(const char *bus_id)
 {
     unsigned domain = 0, bus = 0, device = 0, function = 0;
 
@@ -177,7 +178,7 @@ static ncclResult_t check_duplicates(const struct ncclComm *c)
         return fake_nccl_fail(
             ncclInvalidUsage,
             "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx", c->rank, r,
-            bus_number(mine->bus_id));
+            fake_nccl_bus_number(mine->bus_id));
     }
     return ncclSuccess;
 }
@@ -199,6 +200,7 @@ static ncclResult_t meet(struct ncclComm *c)
             cudaDeviceGetPCIBusId(mine->bus_id, sizeof(mine->bus_id), device) != cudaSuccess)
             return fake_nccl_fail(ncclUnhandledCudaError,
                                   "Cuda failure 'no CUDA-capable device is detected'");
+        fake_nccl_log_init(c, mine->bus_id, "START");
         atomic_store(&mine->present, 1);
     }
     for (int r = 0; r < c->nranks; r++) {
@@ -209,7 +211,10 @@ static ncclResult_t meet(struct ncclComm *c)
                                   c->m->seat[r].nranks, r);
     }
     c->state = READY;
-    return check_duplicates(c);
+    ncclResult_t e = check_duplicates(c);
+    if (e == ncclSuccess)
+        fake_nccl_log_init(c, mine->bus_id, "COMPLETE");
+    return e;
 }
 
 /* As with the real one, it needs every member to come to an end. */

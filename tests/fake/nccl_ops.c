@@ -25,7 +25,7 @@ struct op {
     ncclDataType_t type;
     ncclRedOp_t reduce;
     int root; /* or peer */
-    bool published, stuck;
+    bool published, stuck, lost;
     unsigned char scalar[8]; /* of a sum that multiplies before, as it was when the call was made */
     bool scaled;
     struct ncclComm *comm;
@@ -95,6 +95,8 @@ static void combine(struct op *o, size_t n)
         for (int r = 1; r < c->nranks; r++)
             fake_nccl_reduce(out, seat[r].data + from, n, o->type, o->reduce);
         fake_nccl_after(out, n, o->type, o->reduce, c->nranks);
+        if (o->done == 0 && fake_nccl_fault("FAKE_NCCL_WRONG"))
+            out[0] ^= 1;
     }
     atomic_store(&seat[c->rank].consumed, ++c->round);
     o->published = false;
@@ -183,6 +185,8 @@ static bool batch_progress(struct fake_work *work)
         }
         if (o->stuck)
             fail_later(o->comm);
+        else if (o->lost) /* hangs */
+            collective_waits = true;
         else if (o->kind == SEND || o->kind == RECV)
             progress_pair(o);
         else if (!collective_waits)
@@ -220,15 +224,27 @@ static struct batch *batch_create(cudaStream_t stream)
     return b;
 }
 
+/* Sends and receives need no one but the two. */
+static bool has_collective(const struct batch *b)
+{
+    for (const struct op *o = b->first; o; o = o->next)
+        if (o->kind != SEND && o->kind != RECV)
+            return true;
+    return false;
+}
+
 ncclResult_t fake_nccl_connect(struct ncclComm *c)
 {
-    atomic_store(&c->m->seat[c->rank].connecting, 1);
-    for (int r = 0; r < c->nranks; r++)
-        if (!atomic_load(&c->m->seat[r].connecting))
-            return ncclInProgress;
+    if (has_collective(c->waiting)) {
+        atomic_store(&c->m->seat[c->rank].connecting, 1);
+        for (int r = 0; r < c->nranks; r++)
+            if (!atomic_load(&c->m->seat[r].connecting))
+                return ncclInProgress;
+        fake_nccl_log_ring(c);
+        c->connected = true;
+    }
     fake_stream_push(c->waiting->stream, &c->waiting->work);
     c->waiting = NULL;
-    c->connected = true;
     c->state = READY;
     return ncclSuccess;
 }
@@ -288,6 +304,22 @@ static void stay_inside(struct ncclComm *c)
     c->inside--;
 }
 
+static void log_choice(const struct op *o)
+{
+    static const char *const names[] = {[ALL_REDUCE] = "AllReduce",
+                                        [BROADCAST] = "Broadcast",
+                                        [ALL_GATHER] = "AllGather",
+                                        [REDUCE_SCATTER] = "ReduceScatter"};
+    const struct ncclComm *c = o->comm;
+
+    if (o->kind == SEND || o->kind == RECV)
+        fake_nccl_log_pair(c, o->kind == SEND ? c->rank : o->root,
+                           o->kind == SEND ? o->root : c->rank);
+    else
+        fake_nccl_info("%s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..1}", names[o->kind],
+                       o->count * fake_nccl_type_bytes(o->type), o->count > 4096 ? "SIMPLE" : "LL");
+}
+
 static ncclResult_t issue(const struct op *args, cudaStream_t stream)
 {
     struct ncclComm *c = args->comm;
@@ -303,7 +335,8 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
                               "operation returned ncclSuccess");
     if (c->error != ncclSuccess)
         return c->error;
-    if (!stream || fake_nccl_type_bytes(args->type) == 0 || args->root < 0 || args->root >= c->nranks)
+    if (!stream || fake_nccl_type_bytes(args->type) == 0 || args->root < 0 ||
+        args->root >= c->nranks)
         return fake_nccl_fail(ncclInvalidArgument, "fake: no such stream, type, root or peer");
     bool scaled = reduces(args->kind) && args->reduce >= ncclNumOps;
     if (scaled && !fake_nccl_scalar(c, args->reduce))
@@ -325,7 +358,9 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
     b->last = &o->next;
     c->refs++;
     c->issued++;
-    o->stuck = shall_fail(c);
+    o->stuck = shall_fail(c) || fake_nccl_fault("FAKE_NCCL_ERROR");
+    o->lost = fake_nccl_fault("FAKE_NCCL_HANG");
+    log_choice(o);
     if (group_depth == 0)
         return launch_batch(b);
     group = b;
@@ -398,8 +433,8 @@ ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, nc
         stream);
 }
 
-ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
     return issue(&(struct op){.kind = REDUCE,
                               .in = in,

@@ -103,8 +103,8 @@ void fake_nccl_reduce(void *to, const void *from, size_t n, ncclDataType_t type,
     }
 }
 
-void fake_nccl_before(void *data, size_t n, ncclDataType_t type, ncclRedOp_t op,
-                      const void *scalar, int nranks)
+void fake_nccl_before(void *data, size_t n, ncclDataType_t type, ncclRedOp_t op, const void *scalar,
+                      int nranks)
 {
     const struct bench_float *f = format(type);
     size_t bytes = fake_nccl_type_bytes(type);

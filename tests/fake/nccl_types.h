@@ -13,7 +13,8 @@
 HIDDEN size_t fake_nccl_type_bytes(ncclDataType_t type);
 
 /* to = to OP from; an operation that is none of NCCL's own is a sum. */
-HIDDEN void fake_nccl_reduce(void *to, const void *from, size_t n, ncclDataType_t type, ncclRedOp_t op);
+HIDDEN void fake_nccl_reduce(void *to, const void *from, size_t n, ncclDataType_t type,
+                             ncclRedOp_t op);
 
 /* What is done to a rank's share before (avg of floating-point numbers; scalar, one element: a sum's factor, or NULL), and to
  * the result (avg of integers). */

@@ -4,6 +4,7 @@
 #include "nvml_machine.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -157,7 +158,8 @@ int nvmlDeviceGetMemoryInfo(device d, struct memory *memory)
 
     if (!g)
         return UNSUPPORTED;
-    *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30};
+    *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30,
+                              .used = fake_used_bytes(d)};
     return SUCCESS;
 }
 
@@ -168,13 +170,13 @@ int nvmlDeviceGetNumaNodeId(device d, int *id)
 
 int nvmlDeviceGetMigMode(device d, int *now, int *pending)
 {
-    *pending = 0;
+    *pending = fake_pending(d, "mig_pending", of(d) ? of(d)->mig : 0);
     return TELL(now, d, mig);
 }
 
 int nvmlDeviceGetEccMode(device d, int *now, int *pending)
 {
-    *pending = 0;
+    *pending = fake_pending(d, "ecc_pending", of(d) ? of(d)->ecc : 0);
     return TELL(now, d, ecc);
 }
 
@@ -198,7 +200,7 @@ int nvmlDeviceGetGpuFabricInfoV(device d, struct fabric *fabric)
         return UNSUPPORTED;
     fabric->state = (unsigned char)g->fabric;
     fabric->status = g->fabric_status;
-    fabric->health = 0;
+    fabric->health = (unsigned)fake_pending(d, "fabric_health", 0);
     return SUCCESS;
 }
 
@@ -270,10 +272,20 @@ int nvmlDeviceGetFieldValues(device d, int n, struct field *fields)
     struct fake_gpu *g = of(d);
 
     for (int i = 0; i < n; i++) {
+        unsigned action = 0;
+        int recovery = fake_health_recovery(d);
         fields[i].result = g && fields[i].id == 164 ? SUCCESS : UNSUPPORTED;
         fields[i].value = g ? (unsigned)g->link_mbps : 0;
+        if (fields[i].id == 230) {
+            fields[i].result = fake_recovery((unsigned)((uintptr_t)d - 1), &action);
+            if (fields[i].result != SUCCESS && recovery >= 0) {
+                fields[i].result = SUCCESS;
+                action = (unsigned)recovery;
+            }
+            fields[i].value = action;
+        }
     }
-    return g ? SUCCESS : UNSUPPORTED;
+    return g || getenv("FAKE_NVML_RECOVERY") ? SUCCESS : UNSUPPORTED;
 }
 
 int nvmlDeviceGetTopologyCommonAncestor(device a, device b, int *level)

@@ -21,4 +21,11 @@ struct fake_gpu {
 /* How many, and which; NULL: no machine is described. Read once. */
 struct fake_gpu *fake_machine(unsigned *n);
 
+/* NVML's result; the recovery action of a device (nvml_events.c). */
+int fake_recovery(unsigned index, unsigned *action);
+/* Of nvml_health.c; d: a device. What "health GPU NAME VALUE" lines say, -1 or 0 or `otherwise` without one. */
+int fake_health_recovery(void *d);
+unsigned long long fake_used_bytes(void *d);
+int fake_pending(void *d, const char *name, int otherwise);
+
 #endif
