@@ -37,6 +37,12 @@ static bool same_point(const struct bench_result *a, const struct bench_result *
            a->has_in_place == b->has_in_place;
 }
 
+static bool is_sane(const struct bench_half *half)
+{
+    return half->time <= BASELINE_REAL_MAX && half->alg_bw <= BASELINE_REAL_MAX &&
+           half->bus_bw <= BASELINE_REAL_MAX;
+}
+
 /* A baseline of something broken would make every later run look good. */
 static int check_run(const struct bench_run *run, const struct bench_run *first, struct err *err)
 {
@@ -51,6 +57,9 @@ static int check_run(const struct bench_run *run, const struct bench_run *first,
                 run->ranks == first->ranks && run->host == first->host;
     for (unsigned i = 0; same && i < run->results_n; i++)
         same = same_point(&run->results[i], &first->results[i]);
+    for (unsigned i = 0; same && i < run->results_n; i++)
+        if (!is_sane(&run->results[i].out_of_place) || !is_sane(&run->results[i].in_place))
+            return err_set(err, -EINVAL, "the run has numbers that make no sense");
     return same ? 0 : err_set(err, -EINVAL, "the runs did not measure the same sizes");
 }
 

@@ -12,6 +12,7 @@
 #define BASELINE_FORMAT 1
 #define BASELINE_HISTORY_MAX 50
 #define BASELINE_POINTS_MAX 65536
+#define BASELINE_REAL_MAX 1e12 /* microseconds, GB/s: more makes no sense, and sums stay finite */
 #define BASELINE_DATE_BYTES 24 /* "2026-11-29T20:39:45Z" */
 
 enum baseline_half { BASELINE_OUT, BASELINE_IN, BASELINE_HALVES_N };

@@ -173,7 +173,8 @@ static double real(struct reader *r, const char *name)
 {
     struct json_value value;
     double number = 0;
-    if (!json_member(&r->object, name, &value) || !json_get_real(&value, &number))
+    if (!json_member(&r->object, name, &value) || !json_get_real(&value, &number) ||
+        number > BASELINE_REAL_MAX)
         bad(r, name);
     return number;
 }
