@@ -109,7 +109,8 @@ def environment(needs, python):
     machine = next((n[8:] for n in needs if n.startswith("machine=")), None)
     if machine:
         root = env["LAUNCH_SYSROOT"] = os.path.abspath(machine)
-        subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
+        if not os.path.exists(root):
+            subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
         os.makedirs(root + "/usr/lib", exist_ok=True)
         if not os.path.exists(root + "/usr/lib/libnvidia-ml.so.1"):
             os.symlink(BUILD + "/tests/fake/libnvidia-ml.so.1", root + "/usr/lib/libnvidia-ml.so.1")
