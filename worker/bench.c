@@ -238,8 +238,9 @@ static int check_sum(struct bench *b)
         sum ^= 1;
     printf("rank %d of %d: sum = %lld\n", b->rank, b->ranks, (long long)sum);
     fflush(stdout);
-    if (sum == right)
-        return LAUNCH_OK;
+    r = launch_barrier(b->l); /* a rank that fails ends the others: all have told theirs before */
+    if (r != LAUNCH_OK || sum == right)
+        return r;
     return launch_fail(b->l, LAUNCH_FAILED, "the sum of all ranks is %lld, not %lld",
                        (long long)sum, (long long)right);
 }

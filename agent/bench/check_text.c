@@ -171,7 +171,7 @@ static void put_evidence(FILE *out, const struct check *check, const struct chec
 static void put_untried(FILE *out, const struct check *check)
 {
     struct nccl_conf conf;
-    nccl_conf_read(&conf, check->sysroot, environ);
+    nccl_conf_read(&conf, check->sysroot, environ, NULL, false);
     for (size_t i = 0; i < CHECK_RUNGS_N; i++) {
         const struct check_rung *rung = &CHECK_RUNGS[i];
         const struct nccl_setting *set =

@@ -87,7 +87,7 @@ static int show(const struct bench_options *options, const struct nccl_log *log,
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }
-    nccl_conf_read(&conf, topology->sysroot, environ);
+    nccl_conf_read(&conf, topology->sysroot, environ, NULL, topology->list.vendor == GPU_AMD);
     const struct transports t = {log, topology, &conf, options->spec.share_gpus};
     (json ? transports_json : transports_text)(stdout, &t);
     topology_free(topology);

@@ -53,7 +53,7 @@ static const char *judge(const char *via)
 static void set(const char *name_and_value)
 {
     char *env[] = {(char *)name_and_value, NULL};
-    nccl_conf_read(&conf, test_dir(), env);
+    nccl_conf_read(&conf, test_dir(), env, NULL, false);
 }
 
 TEST(near_gpus_and_those_with_nvlink_are_expected_to_use_p2p)
@@ -95,12 +95,12 @@ TEST(a_setting_that_keeps_gpus_from_p2p_is_named_with_its_source)
 {
     build(10, 0);
     set("NCCL_P2P_DISABLE=1");
-    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_DISABLE=1 (the environment)");
+    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_DISABLE=1 (environment)");
     CHECK(pair.differs);
     set("NCCL_P2P_LEVEL=NVL");
-    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_LEVEL=NVL (the environment)");
+    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_LEVEL=NVL (environment)");
     set("NCCL_P2P_LEVEL=0");
-    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_LEVEL=0 (the environment)");
+    CHECK_STR(judge("SHM/direct/direct"), "NCCL_P2P_LEVEL=0 (environment)");
     set("NCCL_P2P_LEVEL=PIX");
     CHECK_HAS(judge("SHM/direct/direct"), "not known");
     set("NCCL_P2P_DISABLE=0");
@@ -108,16 +108,16 @@ TEST(a_setting_that_keeps_gpus_from_p2p_is_named_with_its_source)
     test_write("etc/nccl.conf", "NCCL_P2P_DISABLE=1\n");
     set("NCCL_SHM_DISABLE=1");
     CHECK_STR(judge("NET/Socket/0"),
-              "NCCL_P2P_DISABLE=1 (/etc/nccl.conf:1) and NCCL_SHM_DISABLE=1 (the environment)");
+              "NCCL_P2P_DISABLE=1 (/etc/nccl.conf:1) and NCCL_SHM_DISABLE=1 (environment)");
 }
 
 TEST(a_setting_that_allows_p2p_far_away_or_forbids_shared_memory_is_named)
 {
     build(50, 0);
     set("NCCL_P2P_LEVEL=SYS");
-    CHECK_STR(judge("P2P/CUMEM"), "NCCL_P2P_LEVEL=SYS (the environment)");
+    CHECK_STR(judge("P2P/CUMEM"), "NCCL_P2P_LEVEL=SYS (environment)");
     set("NCCL_SHM_DISABLE=1");
-    CHECK_STR(judge("NET/Socket/0"), "NCCL_SHM_DISABLE=1 (the environment)");
+    CHECK_STR(judge("NET/Socket/0"), "NCCL_SHM_DISABLE=1 (environment)");
 }
 
 TEST(what_the_driver_refuses_is_told)
@@ -146,7 +146,7 @@ TEST(a_picture_of_the_machine_that_is_not_its_own_is_told)
     test_write("var/run/nvidia-topologyd/virtualTopology.xml", "<system version=\"1\">");
     CHECK_HAS(judge("SHM/direct/direct"), "virtualTopology.xml");
     set("NCCL_TOPO_FILE=/etc/topo.xml");
-    CHECK_HAS(judge("SHM/direct/direct"), "from /etc/topo.xml (NCCL_TOPO_FILE, the environment)");
+    CHECK_HAS(judge("SHM/direct/direct"), "from /etc/topo.xml (NCCL_TOPO_FILE, environment)");
 }
 
 TEST(the_slowest_way_of_a_pair_counts)

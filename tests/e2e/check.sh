@@ -50,7 +50,7 @@ NCCL_NVLS_ENABLE=0 FAKE_NCCL_WRONG=p2p run check; expect 3 "wrong sums without N
 check "the wrong sum is named: $(cat out)" has '^rank 1 of 2: sum = .* is wrong, 1 is right' out
 check "NVLS was off already" not has '^without NVLS \(' out
 check "the IOMMU is seen" has '^  seen: the IOMMU translates what GPU 0000:11:00.0 sends' out
-check "what was not tried" has '^  not tried: what NCCL_NVLS_ENABLE=0 \(the environment\)' out
+check "what was not tried" has '^  not tried: what NCCL_NVLS_ENABLE=0 \(environment\)' out
 FAKE_NCCL_ERROR=nvls run check --json; expect 3 "an error with NVLS"
 check "so says --json: $(cat out)" python3 shape.py verdict=degraded without=nvls runs=2 first=fails
 FAKE_NCCL_ERROR=shm run check --json; expect 3 "an error with shared memory"

@@ -93,7 +93,7 @@ check "the fabric" finding broken fabric 'GPU 1: '
 check "a node" finding broken nodes '/dev/nvidia-uvm'
 check "ACS" finding warning acs '.*0000:39:01.0 \(0x0004\)'
 check "an Xid" finding warning xid '.*Xid 79 \(the GPU has fallen off the bus\) of GPU 0000:19:00'
-check "a setting and its file" finding warning nccl 'NCCL_P2P_DISABLE=1 \(/etc/nccl.conf\)'
+check "a setting and its file" finding warning nccl 'NCCL_P2P_DISABLE=1 \(/etc/nccl.conf:1\)'
 check "what follows and what to do" eval "has '^ +so: CUDA fails with error 802' out && has '^ +do: start nvidia-fabricmanager' out"
 check "the verdict" has '^broken: [0-9]+ ok, [0-9]+ warning, 4 broken, ' out
 run doctor --json; expect 1 "JSON"

@@ -23,7 +23,7 @@ check "which is the same" has '^2 connections, 0 not as expected$' out
 check "and by which algorithm" has '^AllReduce of [0-9]+ bytes: RING, ' out
 check "nothing on stderr" test ! -s err
 NCCL_P2P_DISABLE=1 run topo --transports; expect 0 "without P2P"
-check "the setting is named: $(cat out)" has '^  ! 0 to 1, 1 to 0: SHM, not P2P: NCCL_P2P_DISABLE=1 \(the environment\)$' out
+check "the setting is named: $(cat out)" has '^  ! 0 to 1, 1 to 0: SHM, not P2P: NCCL_P2P_DISABLE=1 \(environment\)$' out
 check "and marked" has 'SHM x2 !' out
 mkdir -p machine/etc; echo NCCL_P2P_LEVEL=LOC >machine/etc/nccl.conf
 FAKE_NCCL_VIA=shm run bench --transports --json; expect 0 "a file forbids it"
