@@ -77,10 +77,10 @@ struct wire_rank {
     uint64_t age_ms, cpu_ms, rss_kb; /* of the process */
     uint64_t step;
     uint64_t entered, finished; /* collectives of liblaunch */
-    uint64_t output_age_ms; /* WIRE_NEVER: it has written nothing, or not through us */
-    char end[64];           /* how it ended; "" while it lives */
-    char gpu[80];           /* "" for none */
-    char line[160];         /* the last one it wrote; may hold anything */
+    uint64_t output_age_ms;     /* WIRE_NEVER: it has written nothing, or not through us */
+    char end[64];               /* how it ended; "" while it lives */
+    char gpu[80];               /* "" for none */
+    char line[160];             /* the last one it wrote; may hold anything */
 };
 
 struct wire_output {

@@ -188,7 +188,8 @@ static int sweep_type(struct bench *b, enum bench_type type)
     bool plain = o->pairs;
     struct turns ops =
         turns_of(!plain && bench_has_op(o->collective), o->op, BENCH_OPS_N, b->on->ops);
-    struct turns roots = turns_of(!plain && bench_plan_has_root(o->collective), o->root, b->ranks, ~0u);
+    struct turns roots =
+        turns_of(!plain && bench_plan_has_root(o->collective), o->root, b->ranks, ~0u);
     int r = LAUNCH_OK;
     for (int op = ops.from; op < ops.to; op++)
         for (int root = roots.from; has(ops.set, op) && root < roots.to && r == LAUNCH_OK; root++)
