@@ -317,7 +317,7 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES) || note clang-format; \
 	printf '%s\n' $(TIDY) | xargs -P 2 -n 4 sh -c '$(CLANG_TIDY) --quiet "$$@" -- -std=gnu17 -D_GNU_SOURCE \
 	    $(NCCL_CFLAGS) 2>/dev/null' tidy || note clang-tidy; \
-	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
+	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' CC='$(CC)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
 
 # What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
