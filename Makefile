@@ -3,6 +3,7 @@
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
+# make analyze          cppcheck and gcc's -fanalyzer over the sources: minutes
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
@@ -118,7 +119,7 @@ HELPERS := $(B)/launch-run $(B)/launch-bench $(if $(WITH_NCCL),$(B)/launch-bench
 BUILT += $(HELPERS)
 endif
 
-.PHONY: all check run-tests demo lint bench fuzz example torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint analyze bench fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -322,6 +323,15 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	    $(NCCL_CFLAGS) 2>/dev/null' tidy || note clang-tidy; \
 	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' CC='$(CC)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
+
+# Slower than lint, and wrong more often: what they are wrong about is listed with a reason in tests/lint/*.supp.
+analyze:
+	@failed=; cppcheck -q --std=c11 --enable=warning,portability,performance --inline-suppr -D_GNU_SOURCE -D__x86_64__ \
+	    --library=posix,gnu --template=gcc --suppressions-list=tests/lint/cppcheck.supp --error-exitcode=1 \
+	    proto config agent worker || failed=1; \
+	for file in $(TIDY); do gcc -std=gnu17 -D_GNU_SOURCE -O1 -Werror -fanalyzer $(NCCL_CFLAGS) -c -o /dev/null \
+	    $$(sed -n "/^#/d; s|^all ||p; s|^$$file ||p" tests/lint/fanalyzer.supp) $$file || failed=1; done; \
+	[ -z "$$failed" ] && echo 'analyze: clean'
 
 # What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
 ITEMS ?=
