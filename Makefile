@@ -37,6 +37,7 @@ say = $(if $(V),,@echo '  $(1)')
 # One set of objects for programs, archives and shared objects: hence -fPIC everywhere.
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
+OUR_CFLAGS += -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
 LIBS := -pthread -ldl
 # What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
 # processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
