@@ -3,6 +3,7 @@
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
+# make analyze          cppcheck and gcc's -fanalyzer over the sources: minutes
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
@@ -36,6 +37,7 @@ say = $(if $(V),,@echo '  $(1)')
 # One set of objects for programs, archives and shared objects: hence -fPIC everywhere.
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
+OUR_CFLAGS += -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
 LIBS := -pthread -ldl
 # What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
 # processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
@@ -48,6 +50,8 @@ override LDFLAGS += $(HARDEN_LD)
 ifneq ($(SAN),)
 OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 override LDFLAGS += -fsanitize=$(SAN)
+# TSan knows no fences. The one there is (worker/heal.c) is for other processes, which TSan can't see anyway.
+OUR_CFLAGS += $(if $(filter thread,$(SAN)),$(if $(findstring clang,$(CC)),,-Wno-tsan))
 endif
 
 # libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
@@ -98,7 +102,7 @@ TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKE
 TESTED += $(call objs,$(filter-out worker/bench.c,$(BENCH_JOB)))
 E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
 ifneq ($(wildcard tests/fake/nccl.c),)
-FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so)
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libpidfd.so)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/tests/fake/launch-bench-nccl
 endif
 # What tests/bench/run.py measures with.
@@ -116,7 +120,7 @@ HELPERS := $(B)/launch-run $(B)/launch-bench $(if $(WITH_NCCL),$(B)/launch-bench
 BUILT += $(HELPERS)
 endif
 
-.PHONY: all check run-tests demo lint bench fuzz example torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint analyze bench fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -219,6 +223,7 @@ $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
+$(FAKE)/libpidfd.so: $(call fake_objs,tests/fake/pidfd.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
@@ -317,8 +322,17 @@ lint: $(if $(WORKER),$(B)/liblaunch.so)
 	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES) || note clang-format; \
 	printf '%s\n' $(TIDY) | xargs -P 2 -n 4 sh -c '$(CLANG_TIDY) --quiet "$$@" -- -std=gnu17 -D_GNU_SOURCE \
 	    $(NCCL_CFLAGS) 2>/dev/null' tidy || note clang-tidy; \
-	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
+	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' CC='$(CC)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
+
+# Slower than lint, and wrong more often: what they are wrong about is listed with a reason in tests/lint/*.supp.
+analyze:
+	@failed=; cppcheck -q --std=c11 --enable=warning,portability,performance --inline-suppr -D_GNU_SOURCE -D__x86_64__ \
+	    --library=posix,gnu --template=gcc --suppressions-list=tests/lint/cppcheck.supp --error-exitcode=1 \
+	    proto config agent worker || failed=1; \
+	for file in $(TIDY); do gcc -std=gnu17 -D_GNU_SOURCE -O1 -Werror -fanalyzer $(NCCL_CFLAGS) -c -o /dev/null \
+	    $$(sed -n "/^#/d; s|^all ||p; s|^$$file ||p" tests/lint/fanalyzer.supp) $$file || failed=1; done; \
+	[ -z "$$failed" ] && echo 'analyze: clean'
 
 # What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
 ITEMS ?=

@@ -264,7 +264,8 @@ static void write_parents_file(const char *path, const char *text, size_t n)
 
 static void tell_parent(const struct report *r, const char *bytes, size_t bytes_n)
 {
-    if (!parents_path())
+    const char *path = parents_path();
+    if (!path)
         return;
     size_t n;
     const struct failure *f = r->failure;
@@ -274,18 +275,19 @@ static void tell_parent(const struct report *r, const char *bytes, size_t bytes_
     int code = f->signal ? -f->signal : f->exit_code; /* Python's way to say it */
     AUTO_FREE char *text = bytes_n ? errorfile_with_code(bytes, bytes_n, code, &n)
                                    : errorfile_make(message, "", code, (uint64_t)f->at, &n);
-    write_parents_file(parents_path(), text, n);
+    write_parents_file(path, text, n);
 }
 
 void aftermath_tell_stop(const struct aftermath *a, int sig)
 {
-    if (a->told_parent || !parents_path())
+    const char *path = parents_path();
+    if (a->told_parent || !path)
         return;
     size_t n;
     char message[64], name[SIGNALS_NAME_BYTES];
     snprintf(message, sizeof message, "the job was asked to end by %s", signals_name(sig, name));
     AUTO_FREE char *text = errorfile_make(message, "", -sig, (uint64_t)time(NULL), &n);
-    write_parents_file(parents_path(), text, n);
+    write_parents_file(path, text, n);
 }
 
 /* In what it said itself, or its traceback, or on stderr; that something failed only if nothing says what. */
