@@ -98,7 +98,7 @@ TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKE
 TESTED += $(call objs,$(filter-out worker/bench.c,$(BENCH_JOB)))
 E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
 ifneq ($(wildcard tests/fake/nccl.c),)
-FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so)
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libfaults.so)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/tests/fake/launch-bench-nccl
 endif
 # What tests/bench/run.py measures with.
@@ -219,6 +219,7 @@ $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
+$(FAKE)/libfaults.so: $(call fake_objs,tests/fake/faults.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
