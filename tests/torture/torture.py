@@ -166,8 +166,9 @@ class Job:
         if hit.signal == "STOP":
             time.sleep(self.plan.second_s)
             self.send(what, pid, "KILL")
-        # Of a process below it may be that nobody misses it, and a SEGV that is sent to guard or agent may be waited for.
-        if what == "below" or hit.signal == "SEGV":
+        # Of a process below it may be that nobody misses it, as of a child of launch that asks NVML before there is an agent; and a SEGV
+        # that is sent to guard or agent may be taken for nothing.
+        if what == "below" or (what == "agent" and self.plan.gpus) or hit.signal == "SEGV":
             time.sleep(self.plan.second_s)
             self.send("guard", guard, "TERM")
 
@@ -188,7 +189,7 @@ class Job:
         if p.kind in ENDS:
             codes.add(ENDS[p.kind])
         if p.kind == "early" or p.detach:
-            codes.add(0)
+            codes |= {0, 125} if p.detach else {0}
         if p.kind in ("late", "heal", "sums"):
             codes |= {125, 143} if p.kind == "late" else {125, 1} if len(self.hit) > 1 or self.faulty() else {125}
         if p.world in ("reader goes", "stdout full", "stdout closed") or p.kind == "loud":
@@ -258,12 +259,14 @@ class Job:
             adopted += reap_all()
         if mine:
             self.problems.append("children of ours: " + ", ".join(map(describe, mine)))
-        if adopted and ended and ("guard", "KILL") not in self.hit and not self.plan.detach:
+        if adopted and ended and not {("guard", "KILL"), ("guard", "SEGV")} & set(self.hit) and not self.plan.detach:
             self.problems.append(f"zombies or orphans came to us: {adopted}")
 
     def expect_no_traces(self, shm, deadline, both):
         if both:  # nobody was left to remove the socket: the next one who looks does
             subprocess.run([self.rig.launch, "ps"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            shutil.rmtree(os.path.join(self.tmp, "launch"), ignore_errors=True)
+        if self.plan.faults and self.plan.fails_launch():  # a directory that can't be opened can't be emptied
             shutil.rmtree(os.path.join(self.tmp, "launch"), ignore_errors=True)
         if files := os.listdir(self.tmp):
             self.problems.append(f"files in TMPDIR: {files}")
@@ -285,11 +288,12 @@ class Job:
             c.wait()
 
     def await_detached(self, guard):
-        """The command has returned; the job itself is found by its mark and asked to end."""
-        for pid in sorted(marked(self.mark)):
-            if pid != guard:
+        """The command has returned, or was killed; the job itself is the process of its mark whose parent has none."""
+        there = set(marked(self.mark)) - {guard}
+        for pid in there:
+            s = stat_of(pid)
+            if s and s[0] not in there:
                 kill(pid, signal.SIGTERM)
-                break
 
     def run(self):
         shm = set(os.listdir("/dev/shm"))
