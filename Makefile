@@ -6,7 +6,7 @@
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
+# make torture          does random things to N=200 random jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -342,7 +342,7 @@ fuzz-%: $(B)/tests/fuzz/%
 example: $(B)/launch
 	$< --example-config >config/example.yaml
 
-# Random kills at random instants; SEED= replays. The short run is part of `make check`.
+# Kills, shortages and failing calls at random instants; SEED= replays. N=20000 is for a night, the short run is part of `make check`.
 N ?= 200
 HEALS ?= 1000
 torture: $(B)/launch $(FAKES)

@@ -127,11 +127,12 @@ static bool no_disk(void)
     return fails(DISK, (const int[]){ENOSPC, EDQUOT, EIO}, 3);
 }
 
+/* With a name: what is in memory only needs no disk. The three standard streams are spared, or nobody could read what is said. */
 static bool is_file(int fd)
 {
     struct stat st;
     int before = errno;
-    bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    bool file = fd > 2 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink;
     errno = before;
     return file;
 }
@@ -176,9 +177,8 @@ __attribute__((constructor)) static void begin(void)
     unsigned asked = 0;
     for (enum kind k = 0; k < KINDS_N; k++)
         asked |= strstr(kinds, kind_names[k]) ? 1u << k : 0;
-    uint64_t dice;
     wanted = asked;
-    if (is_launch && in_agent && hits(CLONE, &dice))
+    if (is_launch && in_agent && (asked & 1u << CLONE) && mix(seed + CLONE) % 10000 < rate)
         refuse_clone();
 }
 
@@ -356,12 +356,12 @@ ssize_t writev(int fd, const struct iovec *parts, int parts_n)
 
 int fsync(int fd)
 {
-    return no_disk() ? -1 : REAL(fsync)(fd);
+    return is_file(fd) && no_disk() ? -1 : REAL(fsync)(fd);
 }
 
 int ftruncate(int fd, off_t size)
 {
-    return no_disk() ? -1 : REAL(ftruncate)(fd, size);
+    return is_file(fd) && no_disk() ? -1 : REAL(ftruncate)(fd, size);
 }
 
 int mkdir(const char *path, mode_t mode)

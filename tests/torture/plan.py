@@ -53,7 +53,7 @@ class Hit:
 class Plan:
     """What job i of a seed does."""
 
-    def __init__(self, seed, i, kinds):
+    def __init__(self, seed, i, kinds, failing):
         r = random.Random(f"{seed}/{i}")
         self.kind = r.choice(kinds)
         self.n = r.choice([1, 1, 2, 3, 4, 8])
@@ -64,7 +64,7 @@ class Plan:
         self.restarts = r.choice([0, 0, 0, 1, 2])
         self.world = r.choice(WORLDS) if r.random() < 0.25 else None
         self.limit = r.choice([0, 1, 64, 4096, 1 << 16]) if self.world == "small files" else r.randrange(12, 64)
-        self.faults = r.choice(FAULTS) if r.random() < 0.35 else None
+        self.faults = r.choice(FAULTS) if r.random() < failing else None
         self.faults_where = r.choice(["guard", "agent", "agent", "launch", "workers"])
         self.faults_rate = r.choice([3, 10, 30, 100, 300, 1000])
         self.faults_seed = r.randrange(1 << 30)

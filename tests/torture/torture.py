@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Random jobs to which random things are done; after each, nothing may be left.
 
-    torture.py [-n JOBS] [-s SEED] [--only JOB] [--kinds KIND,...] LAUNCH
+    torture.py [-n JOBS] [-s SEED] [--only JOB] [--kinds KIND,...] [--failing SHARE] LAUNCH
 
 Job i of seed s is always the same choice of workers, options, victims, signals, instants and shortages: --only i replays it.
 One or two processes are killed, stopped or asked to end; the C library (tests/fake/faults.c) fails at times, disks and /dev/shm are
@@ -343,6 +343,7 @@ def main():
     args.add_argument("-s", "--seed", type=int, default=None)
     args.add_argument("--only", type=int, help="just this job of the seed")
     args.add_argument("--kinds", help="of workers, of " + ", ".join(WORKERS))
+    args.add_argument("--failing", type=float, default=0.35, metavar="SHARE", help="of the jobs with a C library that fails at times")
     args.add_argument("launch")
     a = args.parse_args()
     seed = a.seed if a.seed is not None else random.randrange(1 << 32)
@@ -357,7 +358,7 @@ def main():
         rig = Rig(os.path.abspath(a.launch), top)
         before = open_files()
         for i in [a.only] if a.only is not None else range(a.jobs):
-            plan = Plan(seed, i, kinds)
+            plan = Plan(seed, i, kinds, a.failing)
             if plan.world == "full disk":
                 fill(rig.full)
             job = Job(plan, rig, f"{os.getpid()}.{seed}.{i}.")
@@ -370,6 +371,8 @@ def main():
             if problems:
                 bad += 1
                 print(f"job {i} ({plan}; done: {job.hit}): " + "; ".join(problems), flush=True)
+            if done % 1000 == 0:
+                print(f"{done} jobs: {bad} wrong", flush=True)
         if rig.mounts:
             LIBC.umount2(rig.full.encode(), 2)
     print(", ".join(f"{kind} {n}" for kind, n in sorted(counts.items())))
