@@ -106,3 +106,10 @@ def cgroups(mark):
 def dispose(pids_):
     for pid in pids_:
         kill(pid, 9)
+
+
+def remove_group(path):
+    try:
+        os.rmdir(path)
+    except OSError:
+        pass  # it has some below it, or they are gone already

@@ -266,15 +266,17 @@ class Job:
         if both:  # nobody was left to remove the socket: the next one who looks does
             subprocess.run([self.rig.launch, "ps"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             shutil.rmtree(os.path.join(self.tmp, "launch"), ignore_errors=True)
-        if self.plan.faults and self.plan.fails_launch():  # a directory that can't be opened can't be emptied
+        if unable := self.plan.faults and self.plan.fails_launch():  # a directory that can't be opened can't be emptied
             shutil.rmtree(os.path.join(self.tmp, "launch"), ignore_errors=True)
         if files := os.listdir(self.tmp):
             self.problems.append(f"files in TMPDIR: {files}")
         if new := {f for f in set(os.listdir("/dev/shm")) - shm if "launch" in f and not re.fullmatch(r"launch-\d+", f)}:
             self.problems.append(f"in /dev/shm: {new}")
-        while (groups := procs.cgroups(self.mark)) and not both and time.monotonic() < deadline:
+        while (groups := procs.cgroups(self.mark)) and not both and not unable and time.monotonic() < deadline:
             time.sleep(0.002)
-        if groups and not both:
+        for group in groups if both or unable else []:
+            procs.remove_group(group)
+        if groups and not both and not unable:
             self.problems.append(f"cgroups: {groups}")
         if self.plan.gpus:
             held = subprocess.run([self.rig.launch, "gpus"], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
