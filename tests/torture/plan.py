@@ -18,6 +18,7 @@ WORKERS = {
     # these end by themselves
     "short": "exit 0",
     "fail": "[ $RANK = 1 ] && exit 9; exec sleep 300",
+    "race": "[ $RANK = 0 ] && exit 7; [ $RANK = 1 ] && exit 9; exec sleep 300",
     "segv": "[ $RANK = 1 ] && kill -SEGV $$; exec sleep 300",
     "early": "[ $RANK = 0 ] && exit 0; exec sleep 300",
     "leaver": "sleep 300 & exit 0",
@@ -28,7 +29,7 @@ WORKERS = {
 ENDS = {"short": 0, "fail": 9, "segv": 139, "leaver": 0, "late": 0, "chatty": 0, "sums": 0}
 HAVE_HEIRS = {"deaf", "tree", "daemon", "storm", "bomb", "stopped", "leaver", "late"}
 VICTIMS = ["guard", "agent", "worker", "grandchild", "none"]
-SIGNALS = ["KILL", "KILL", "KILL", "TERM", "INT", "HUP", "STOP", "SEGV"]
+SIGNALS = ["KILL", "KILL", "KILL", "TERM", "INT", "HUP", "STOP", "PAUSE", "SEGV"]  # after STOP comes KILL, PAUSE is STOP and CONT
 ASKS = [["ps"], ["status", "RUN"], ["status", "RUN", "--json"], ["logs", "RUN", "--follow"], ["stop", "RUN"], ["restart", "RUN"],
         ["grow", "RUN"], ["signal", "RUN", "TERM"]]
 # Whom the C library fails and how: tests/fake/faults.c.
@@ -57,8 +58,11 @@ class Plan:
         r = random.Random(f"{seed}/{i}")
         self.kind = r.choice(kinds)
         self.n = r.choice([1, 1, 2, 3, 4, 8])
-        if self.kind in ("fail", "early", "segv"):
+        if self.kind in ("fail", "early", "segv", "race"):
             self.n = max(self.n, 2)
+        if self.kind == "short":
+            self.n = r.choice([self.n, self.n, 32, 33, 64])
+        self.grace_ms = r.choice([0, 20, 300, 300])
         self.hits = [Hit(r, False)] + ([Hit(r, True)] if r.random() < 0.25 else [])
         self.second_s = r.random() * 0.05
         self.restarts = r.choice([0, 0, 0, 1, 2])
@@ -101,7 +105,7 @@ class Plan:
         return self.world or (self.faults and self.faults not in HARMLESS and self.faults_where != "workers")
 
     def __str__(self):
-        text = f"{self.n} x {self.kind}, restarts {self.restarts}, " + ", ".join(map(str, self.hits))
+        text = f"{self.n} x {self.kind}, grace {self.grace_ms} ms, restarts {self.restarts}, " + ", ".join(map(str, self.hits))
         for name in ("options", "asks", "world"):
             if getattr(self, name):
                 text += f", {name} {getattr(self, name)}"

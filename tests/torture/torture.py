@@ -85,7 +85,7 @@ class Job:
 
     def argv(self):
         p = self.plan
-        argv = [self.rig.launch, f"--nproc-per-node={p.n}", "--shutdown-timeout=300ms", f"--max-restarts={p.restarts}",
+        argv = [self.rig.launch, f"--nproc-per-node={p.n}", f"--shutdown-timeout={p.grace_ms}ms", f"--max-restarts={p.restarts}",
                 f"--run-id={self.run_id}", *p.options]
         if p.log_dir:
             argv.append("--log-dir=" + (self.rig.full if p.world == "full disk" else self.work) + f"/logs.{self.mark}")
@@ -162,13 +162,13 @@ class Job:
         pid = self.victim(hit, guard)
         s = stat_of(pid)
         what = "guard" if pid == guard else "agent" if s and s[0] == guard else "below"
-        self.send(what, pid, hit.signal)
-        if hit.signal == "STOP":
+        self.send(what, pid, "STOP" if hit.signal == "PAUSE" else hit.signal)
+        if hit.signal in ("STOP", "PAUSE"):
             time.sleep(self.plan.second_s)
-            self.send(what, pid, "KILL")
+            self.send(what, pid, "KILL" if hit.signal == "STOP" else "CONT")
         # Of a process below it may be that nobody misses it, as of a child of launch that asks NVML before there is an agent; and a SEGV
         # that is sent to guard or agent may be taken for nothing.
-        if what == "below" or (what == "agent" and self.plan.gpus) or hit.signal == "SEGV":
+        if what == "below" or (what == "agent" and self.plan.gpus) or hit.signal in ("SEGV", "PAUSE"):
             time.sleep(self.plan.second_s)
             self.send("guard", guard, "TERM")
 
@@ -183,11 +183,13 @@ class Job:
         p = self.plan
         if p.faults_where == "workers" and p.faults and p.faults not in HARMLESS:
             return None
-        codes = {128 + getattr(signal, "SIG" + sig) for _, sig in self.hit if sig != "STOP"}
+        codes = {128 + getattr(signal, "SIG" + sig) for _, sig in self.hit if sig not in ("STOP", "CONT")}
         if any(what == "below" for what, _ in self.hit):
             codes |= {137, 143, 130, 129, 139}
         if p.kind in ENDS:
             codes.add(ENDS[p.kind])
+        if p.kind == "race":
+            codes |= {7, 9}
         if p.kind == "early" or p.detach:
             codes |= {0, 125} if p.detach else {0}
         if p.kind in ("late", "heal", "sums"):
@@ -214,7 +216,9 @@ class Job:
         p, code = self.plan, os.waitstatus_to_exitcode(status)
         code = 128 - code if code < 0 else code
         allowed = self.allowed()
-        if allowed is not None and code not in allowed:
+        if p.kind in ("heal", "sums") and code == 9:
+            self.problems.append("a sum is wrong")
+        elif allowed is not None and code not in allowed:
             self.problems.append(f"exit code {code}, not one of {sorted(allowed)}")
         with open(self.err, errors="replace", encoding="utf-8") as f:
             said = f.read()
@@ -228,7 +232,7 @@ class Job:
     def judge_report(self, code, said):
         killed = any(what != "below" and sig in ("KILL", "SEGV") for what, sig in self.hit)
         calm = not self.faulty() and not killed
-        names = {9: "with code 9", 139: "SIGSEGV", 123: "sign of life|hang", 124: "time is over|--timeout", 125: "launch: "}
+        names = {7: "with code 7", 9: "with code 9", 139: "SIGSEGV", 123: "sign of life|hang", 124: "time is over|--timeout", 125: "launch: "}
         if calm and code in names and not re.search(names[code], said):
             self.problems.append(f"exit code {code} is not explained")
         if self.faulty() and code == 125 and not killed and not said:
