@@ -7,7 +7,7 @@
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
+# make torture          does random things to N=200 random jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -102,7 +102,7 @@ TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKE
 TESTED += $(call objs,$(filter-out worker/bench.c,$(BENCH_JOB)))
 E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
 ifneq ($(wildcard tests/fake/nccl.c),)
-FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libpidfd.so)
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libpidfd.so libfaults.so)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/tests/fake/launch-bench-nccl
 endif
 # What tests/bench/run.py measures with.
@@ -224,6 +224,7 @@ $(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c t
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/libpidfd.so: $(call fake_objs,tests/fake/pidfd.c)
+$(FAKE)/libfaults.so: $(call fake_objs,tests/fake/faults.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
@@ -355,7 +356,7 @@ fuzz-%: $(B)/tests/fuzz/%
 example: $(B)/launch
 	$< --example-config >config/example.yaml
 
-# Random kills at random instants; SEED= replays. The short run is part of `make check`.
+# Kills, shortages and failing calls at random instants; SEED= replays. N=20000 is for a night, the short run is part of `make check`.
 N ?= 200
 HEALS ?= 1000
 torture: $(B)/launch $(FAKES)

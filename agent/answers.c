@@ -38,7 +38,7 @@ static void describe(void *user, struct wire_job *ret)
                  (spec->detach && job->config->logs->dir ? WIRE_JOB_DETACHED : 0);
     ret->age_ms = ms_since(job->since_ns);
     ret->state_age_ms = ms_since(job->state_since_ns);
-    PUT(ret->state, "%s", lifecycle_state_name(job->state));
+    PUT(ret->state, "%s", lifecycle_state_name(job->life.state));
     PUT(ret->run_id, "%s", spec->run_id);
     PUT(ret->name, "%s", spec->name ? spec->name : "");
     PUT(ret->program, "%s", spec->argv[0]);

@@ -94,15 +94,16 @@ static const char *obstacle(struct job *job, uint32_t lost)
 
 static bool wants_healing(const struct job *job)
 {
-    return spec_heals(job->config->spec) && (job->state == JOB_RUN || job->state == JOB_HEAL) &&
-           !job->stop_signal;
+    return spec_heals(job->config->spec) &&
+           (job->life.state == JOB_RUN || job->life.state == JOB_HEAL) && !job->stop_signal;
 }
 
 /* What becomes of the rank; LOSS_NONE: the job can't go on. */
 static enum loss decide(struct job *job, uint32_t rank)
 {
     const struct job_spec *spec = job->config->spec;
-    bool started = host_board_stage(board_of(job), rank) != STAGE_NONE || job->state == JOB_RUN;
+    bool started =
+        host_board_stage(board_of(job), rank) != STAGE_NONE || job->life.state == JOB_RUN;
     struct heal *h = &job->heal;
     uint64_t best_step = job->after.best_step;
     job->failure.gpu_out = gpu_watch_is_out(&job->gpu_watch, rank);
@@ -205,9 +206,9 @@ static bool someone_left(const struct job *job, uint32_t *ret)
 static int refuse_growth(const struct job *job, int rank, struct err *err)
 {
     uint32_t i, missing = job->world_size - board_of(job)->members;
-    if ((job->state != JOB_RUN && job->state != JOB_HEAL) || job->stop_signal)
+    if ((job->life.state != JOB_RUN && job->life.state != JOB_HEAL) || job->stop_signal)
         return err_set(err, -EBUSY, "the job is in state %s: it can't grow now",
-                       lifecycle_state_name(job->state));
+                       lifecycle_state_name(job->life.state));
     if (!missing)
         return err_set(err, -EINVAL, "the job has all its %u ranks", job->world_size);
     if (rank >= 0 && !is_missing(job, (uint32_t)rank))
