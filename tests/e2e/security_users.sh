@@ -8,8 +8,10 @@ top=$(mktemp -d); trap 'rm -rf "$top"' EXIT; chmod 755 "$top"; cp "$LAUNCH" "$BU
 LAUNCH=$top/launch
 gpus 0; mkdir -p machine/dev/shm machine/tmp home tmp; chmod 1777 machine/dev/shm machine/tmp tmp; chown 65534 home; unset XDG_RUNTIME_DIR
 export TMPDIR=$top/tmp LAUNCH_LEASE_DIR=$top/tmp
+PATH=/usr/local/bin:/usr/bin:/bin # what others can run, too
 as() { local uid=$1; shift; setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all "$@"; }
 as 65534 "$LAUNCH" ps >/dev/null 2>&1 || { cd /; skip "nobody can't run programs here"; }
+as 65534 python3 -c "" || { cd /; skip "nobody has no python3"; }
 wait_for() { until_true grep -qs "$@" || fail "$*"; }
 
 # ---- never needs root ----
@@ -52,7 +54,7 @@ as 65534 python3 flood.py "$top/machine" <> <(sleep 30) >flooded 2>&1 & flood=$!
 as 65534 "$LAUNCH" status his >out 2>err; rc=$?; expect 0 "it answers in spite of 300 that ask nothing"
 kill $flood 2>/dev/null; wait $flood 2>/dev/null
 socket=$(echo "$top"/machine/tmp/launch-65534/his.*)
-check "another user gets no connection" not as 54321 python3 -c "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('$socket')" 2>/dev/null
+check "another user gets no connection" not as 54321 python3 -c "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('$socket')" 2>refused; check "it is the directory that keeps him out: $(cat refused)" has PermissionError refused
 for id in his hi h 'his*' '' "$socket" ../launch-65534/his; do as 54321 "$LAUNCH" stop "$id" >out 2>err; rc=$?; expect 2 "another user tries '$id'"; done
 check "it runs" running 2
 as 65534 "$LAUNCH" stop his --now; check "he may end it" until_true running 0
