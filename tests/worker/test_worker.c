@@ -393,8 +393,8 @@ TEST(leaving_follows_no_pointer_that_a_peer_wrote_into_the_lock)
     group_environ(&g, 0);
     atomic_store(&g.board.head->running, 1);
     CHECK_INT(launch_join(&l, 0), ==, LAUNCH_OK);
-    char *lock = (char *)&board_slot(&g.board, 0)->lock;
-    memset(lock + sizeof(uint32_t), 0x41, sizeof(pthread_mutex_t) - sizeof(uint32_t));
+    pthread_mutex_t *lock = &board_slot(&g.board, 0)->lock;
+    memset(&lock->__data.__list, 0x41, sizeof lock->__data.__list);
     launch_leave(l);
     CHECK_INT(atomic_load(&board_slot(&g.board, 0)->stage), ==, STAGE_LEFT);
 }
