@@ -12,7 +12,8 @@
 
 #define ANSWER_MS 2000 /* a job that is stopped (Ctrl-Z) does not answer */
 #define LISTED_MAX 8
-#define ANSWER_PACKETS (2 * BOARD_MAX_RANKS + 1) /* before the end: ranks and standbys, or streams of all */
+/* Before its end: ranks and standbys, or the streams of all. */
+#define ANSWER_PACKETS (2 * BOARD_MAX_RANKS + 1)
 
 static const char *sysroot(void)
 {

@@ -28,10 +28,12 @@ while time.monotonic() < end:
     board[at:at + 4 * n] = struct.pack("<%dI" % n, *[word() for _ in range(n)])
 os.kill(agent, signal.SIGTERM)
 W
+# The job's own sums may overflow, and a stop that the scribbler has made up ends all with 0: data is not what is protected.
+found() { grep -aE 'Sanitizer|runtime error|Assertion|stack smashing|corrupted' err | grep -v heal_job.c | grep -q .; }
 # Rank 1 scribbles; a rank that ends by itself, or crashes, leaves its status behind.
 worker rank.sh <<W
 #!/bin/sh
-[ \$RANK != 1 ] || python3 scribble.py "\$@" \$PPID >/dev/null 2>&1 &
+[ "\$RANK" != 1 ] || python3 scribble.py "\$@" \$PPID >/dev/null 2>&1 &
 "$BUILD/tests/fake/heal_job" 0
 code=\$?; echo \$code >end.\$RANK; exit \$code
 W
@@ -43,10 +45,10 @@ for seed in ${SEEDS:-1 2 3}; do
         # shellcheck disable=SC2086
         LIMIT=60 run -n 4 --timeout=30 --shutdown-timeout=0.5 --rendezvous-timeout=5 $more ./rank.sh $seed $canary
         what="seed $seed $more"
-        check "$what: a clear end, not $rc" eval "case $rc in 124|125|1|9|13[0-9]|14[0-9]) [ $rc != 134 ] && [ $rc != 139 ] && [ $rc != 135 ] ;; *) false ;; esac"
+        check "$what: a clear end, not $rc" eval "case $rc in 124|125|0|1|9|13[0-9]|14[0-9]) [ $rc != 134 ] && [ $rc != 139 ] && [ $rc != 135 ] ;; *) false ;; esac"
         check "$what: somebody scribbled" test -e scribbling
-        [ $rc = 143 ] || check "$what: it is told: $(cat err)" has '^launch: ' err
-        check "$what: no sanitizer found anything: $(cat err)" not has 'Sanitizer|runtime error|Assertion|stack smashing|corrupted' err
+        [ $rc = 143 ] || [ $rc = 0 ] || check "$what: it is told: $(cat err)" has '^launch: ' err
+        check "$what: no sanitizer found anything: $(cat err)" not found
         check "$what: no rank crashed: $(grep -s . end.*)" not grep -qsxE '13[4569]|132' end.*
         check "$what: the process whose number stands in the board lives" kill -0 $canary
     done
