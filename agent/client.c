@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
+#include "../proto/board.h"
 #include "../proto/clock.h"
 #include "../proto/env.h"
 #include "clean.h"
@@ -11,6 +12,8 @@
 
 #define ANSWER_MS 2000 /* a job that is stopped (Ctrl-Z) does not answer */
 #define LISTED_MAX 8
+/* Before its end: ranks and standbys, or the streams of all. */
+#define ANSWER_PACKETS (2 * BOARD_MAX_RANKS + 1)
 
 static const char *sysroot(void)
 {
@@ -98,7 +101,7 @@ static int take_answer(struct client_job *job, uint64_t until_ns,
                        void (*on_packet)(void *user, const union wire_packet *packet), void *user,
                        struct err *err)
 {
-    for (;;) {
+    for (unsigned left = ANSWER_PACKETS;; left--) {
         union wire_packet packet;
         int rc = wait_for_packet(job, &packet, until_ns, err);
         if (rc < 0)
@@ -106,6 +109,8 @@ static int take_answer(struct client_job *job, uint64_t until_ns,
         if (packet.head.kind == WIRE_END)
             return packet.end.code < 0 ? err_set(err, packet.end.code, "%s", packet.end.text)
                                        : packet.end.code;
+        if (left == 0)
+            return err_set(err, -EPROTO, "its answer has no end");
         if (on_packet)
             on_packet(user, &packet);
     }

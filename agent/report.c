@@ -45,12 +45,10 @@ static const char *last_lines(const char *text, size_t n, unsigned lines)
 static size_t put_clean(FILE *out, const char *line, size_t n)
 {
     size_t shown = n < LINE_BYTES ? n : LINE_BYTES;
-    for (size_t i = 0; i < shown; i++) {
-        unsigned char c = (unsigned char)line[i];
-        bool c1 = c == 0xc2 && i + 1 < shown && (unsigned char)line[i + 1] < 0xa0;
-        fputc((c < ' ' && c != '\t') || c == 127 || c1 ? '?' : c, out);
-        i += c1;
-    }
+    char text[LINE_BYTES];
+    memcpy(text, line, shown);
+    clean_lines(text, shown);
+    fwrite(text, 1, shown, out);
     return n - shown;
 }
 
@@ -68,9 +66,7 @@ static void PRINTF_LIKE(2, 3) put_note(struct writer *w, const char *format, ...
     vsnprintf(line, sizeof line, format, ap);
     va_end(ap);
     fputs("launch:   ", w->out);
-    for (const char *c = line; *c; c++)
-        fputc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, w->out);
-    fputc('\n', w->out);
+    fprintf(w->out, "%s\n", clean(line, sizeof line, line));
 }
 
 /* At most `lines` lines from the end of a block under a title; nothing for an empty one. */

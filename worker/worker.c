@@ -287,6 +287,7 @@ static int take_slot(struct launch *l)
         return already_joined(l);
     }
     l->locked = true;
+    l->held = l->slot->lock;
     forget_predecessor(l->slot);
     return LAUNCH_OK;
 }
@@ -407,12 +408,22 @@ static int join(struct launch *l, unsigned flags)
     return rendezvous(l);
 }
 
+/* The C library follows the pointers in it. Only its first word, which is the kernel's, changes while we hold it (see
+ * agent/deathwatch.c), unless the job holds robust locks of its own. */
+static bool lock_is_intact(const struct launch *l)
+{
+    const size_t word = sizeof(uint32_t);
+    return memcmp((const char *)&l->slot->lock + word, (const char *)&l->held + word,
+                  sizeof l->held - word) == 0;
+}
+
 /* Gives everything back. The mapping stays if the lock in it can't be let go (leaving from
- * another thread): the C library walks its list of held robust locks, and the list must not
+ * another thread, or somebody wrote over it): the C library walks its list of held robust locks, and the list must not
  * point into nowhere. */
 static void membership_free(struct launch *l)
 {
-    if (l->locked && l->pid == getpid() && pthread_mutex_unlock(&l->slot->lock) != 0)
+    if (l->locked && l->pid == getpid() &&
+        (!lock_is_intact(l) || pthread_mutex_unlock(&l->slot->lock) != 0))
         l->board = (struct board){.fd = -1};
     board_close(&l->board);
     free(l->place_of);

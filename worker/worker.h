@@ -25,6 +25,8 @@ struct launch {
     uint32_t generation, restart_count, spin_ns;
     uint32_t epoch;
 
+    pthread_mutex_t held; /* slot->lock as we took it: peers can write to it */
+
     /* collective.c's; all ranks count alike. */
     uint32_t steps;    /* exchanges begun: the parity chooses the half of the data area */
     uint32_t barriers; /* value of arrive[] that ends the present barrier */

@@ -401,11 +401,13 @@ static bool is_other_version(const struct client_jobs *jobs)
            strstr(jobs->job[0].trouble.text, "version 9 of the control protocol");
 }
 
-TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
+/* A job of somebody else's making, which does this with its first client. */
+static void list_job_that(const char *name, void (*serves)(int client),
+                          bool (*as_wanted)(const struct client_jobs *jobs))
 {
     start_job();
     control_stop(control, 0);
-    snprintf(place.name, sizeof place.name, "old.12345678");
+    snprintf(place.name, sizeof place.name, "%s", name);
     struct sockaddr_un address;
     struct err err;
     int directory, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -415,15 +417,42 @@ TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
     CHECK_INT(listen(fd, 5), ==, 0);
     pid_t pid = fork();
     if (pid == 0) {
-        int client = accept(fd, NULL, NULL);
-        struct wire_head head = {WIRE_MAGIC, 9, WIRE_END};
-        send(client, &head, sizeof head, 0);
+        serves(accept(fd, NULL, NULL));
         pause();
     }
-    list_in_child(is_other_version);
+    list_in_child(as_wanted);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     rundir_remove(&place);
+}
+
+static void speak_version_9(int client)
+{
+    struct wire_head head = {WIRE_MAGIC, 9, WIRE_END};
+    send(client, &head, sizeof head, 0);
+}
+
+TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
+{
+    list_job_that("old.12345678", speak_version_9, is_other_version);
+}
+
+static void speak_without_end(int client)
+{
+    union wire_packet packet;
+    wire_begin(&packet, WIRE_RANK);
+    while (wire_send(client, &packet) == 0)
+        continue;
+}
+
+static bool is_endless(const struct client_jobs *jobs)
+{
+    return jobs->n == 1 && strstr(jobs->job[0].trouble.text, "its answer has no end");
+}
+
+TEST(an_answer_without_an_end_is_given_up)
+{
+    list_job_that("babble.12345678", speak_without_end, is_endless);
 }
 
 /* ---- which job is meant ---- */
