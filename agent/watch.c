@@ -19,11 +19,23 @@ struct watch {
 /* All watches of a loop; there as long as there is one. */
 struct watch_set {
     uv_poll_t poll;
+    struct watch_set *next;
     int epoll_fd;
     unsigned watches_n;
     struct epoll_event batch[BATCH];
     int at, batch_n; /* those before `at` had their call */
 };
+
+/* Of the loops of this process, which are one at most outside of tests. */
+static struct watch_set *sets;
+
+static struct watch_set *set_of(const uv_loop_t *loop)
+{
+    struct watch_set *set = sets;
+    while (set && set->poll.loop != loop)
+        set = set->next;
+    return set;
+}
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
@@ -54,7 +66,8 @@ static struct watch_set *set_create(uv_loop_t *loop)
         return NULL;
     }
     uv_poll_start(&set->poll, UV_READABLE, on_poll);
-    loop->data = set;
+    set->next = sets;
+    sets = set;
     return set;
 }
 
@@ -67,7 +80,10 @@ static void set_drop_if_empty(struct watch_set *set)
 {
     if (set->watches_n)
         return;
-    set->poll.loop->data = NULL;
+    struct watch_set **at = &sets;
+    while (*at != set)
+        at = &(*at)->next;
+    *at = set->next;
     uv_close((uv_handle_t *)&set->poll, on_closed); /* it leaves libuv's epoll at once */
     close_fd(&set->epoll_fd);
 }
@@ -85,7 +101,9 @@ static struct watch *give_up(struct watch_set *set, struct watch *watch)
 struct watch *watch_start(uv_loop_t *loop, int fd, void (*on_readable)(void *user), void *user)
 {
     struct watch *watch = malloc(sizeof *watch);
-    struct watch_set *set = loop->data ? loop->data : set_create(loop);
+    struct watch_set *set = set_of(loop);
+    if (!set)
+        set = set_create(loop);
     if (!watch || !set)
         return give_up(set, watch);
     *watch = (struct watch){.set = set, .fd = fd, .on_readable = on_readable, .user = user};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A descriptor watched by the loop for readability. Heap memory of its own, so that the owner may forget it, or make a new
- * one, at any moment. Watches have the loop's `data` for themselves. */
+ * one, at any moment. Of the thread that runs the loop. */
 #ifndef LAUNCH_AGENT_WATCH_H
 #define LAUNCH_AGENT_WATCH_H
 
