@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -467,6 +468,14 @@ def parse(argv):
     return options
 
 
+class Stopped(Exception):
+    """SIGTERM, as timeout(1) sends it: what was measured so far is kept."""
+
+
+def stop(*_):
+    raise Stopped()
+
+
 def main(argv):
     options = parse(argv)
     if options.markdown:
@@ -484,6 +493,7 @@ def main(argv):
         return 0
     where = measure.machine()
     print(" | ".join(f"{k} {v}" for k, v in where.items() if v is not None))
+    signal.signal(signal.SIGTERM, stop)
     begin = time.monotonic()
     bench = Bench(options)
     results, versions = bench.results, bench.peers.versions()
@@ -495,6 +505,9 @@ def main(argv):
                 getattr(bench, item)()
         except (Failed, subprocess.TimeoutExpired, OSError) as e:
             results.fail(item, str(e))
+        except Stopped:
+            results.fail(item, "stopped by SIGTERM")
+            options.limit = 1e-9
         results.write(options.json, machine=where, peers=versions, quick=options.quick, items=list(options.item or ITEMS))
     over = [row for row in results.rows if row["verdict"] == "over"]
     print(f"{len(results.rows)} rows, {len(over)} over their goal, {len(results.failed)} not measured; {options.json}")
