@@ -5,6 +5,7 @@
 # make lint             format, clang-tidy, the house rules
 # make analyze          cppcheck and gcc's -fanalyzer over the sources: minutes
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make bench-deps       installs these, where apt-get and root are there (TORCH=1: PyTorch too, in build/bench-venv)
 # make fuzz             libFuzzer on job files, command lines and logs, FUZZ_SECONDS=60 each; needs clang
 # make example          config/example.yaml anew, from the table of settings
 # make torture          does random things to N=200 random jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
@@ -120,7 +121,7 @@ HELPERS := $(B)/launch-run $(B)/launch-bench $(if $(WITH_NCCL),$(B)/launch-bench
 BUILT += $(HELPERS)
 endif
 
-.PHONY: all check run-tests demo lint analyze bench fuzz example torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint analyze bench bench-deps fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -340,6 +341,9 @@ ITEMS ?=
 # The MPIs are asked for late, by second expansion: no other make pays for it.
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
+
+bench-deps:
+	@BUILD='$(B)' tests/bench/deps.sh
 
 # New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
 FUZZ_SECONDS ?= 60

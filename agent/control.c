@@ -293,7 +293,7 @@ int control_start(struct control **ret, uv_loop_t *loop, const struct rundir_pla
     c->refs = 1;
     int rc = open_socket(c, err);
     if (rc == 0 && !(c->watch = watch_start(loop, c->fd, on_connect, c)))
-        rc = err_set_errno(err, -ENOMEM, "control socket");
+        rc = err_set_errno(err, -errno, "control socket");
     if (rc < 0) {
         control_stop(c, 0);
         return rc;

@@ -114,7 +114,7 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
     if (rc == 0)
         rc = park(&hb->bell, err);
     if (rc == 0 && !(hb->watch = watch_start(loop, hb->bell, on_bell, hb)))
-        rc = err_set_errno(err, -ENOMEM, "board: bell");
+        rc = err_set_errno(err, -errno, "board: bell");
     if (rc < 0)
         host_board_close(hb);
     return rc;

@@ -368,7 +368,7 @@ static int start_listening(struct job *job, int guard_pidfd, struct err *err)
 {
     job->guard_watch = watch_start(&job->loop, guard_pidfd, news_on_guard_gone, job);
     if (!job->guard_watch)
-        return err_set_errno(err, -ENOMEM, "guard");
+        return err_set_errno(err, -errno, "guard");
     return signals_start(&job->signals, &job->loop, news_on_signal, job, err);
 }
 

@@ -222,14 +222,14 @@ static bool cannot_open(int flags)
 
 #define MODE_OF(flags)                                                                             \
     (__extension__({                                                                               \
-        mode_t mode = 0;                                                                           \
+        mode_t asked = 0;                                                                          \
         if ((flags) & (O_CREAT | __O_TMPFILE)) {                                                   \
             va_list list;                                                                          \
             va_start(list, flags);                                                                 \
-            mode = va_arg(list, mode_t);                                                           \
+            asked = va_arg(list, mode_t);                                                          \
             va_end(list);                                                                          \
         }                                                                                          \
-        mode;                                                                                      \
+        asked;                                                                                     \
     }))
 
 int open(const char *path, int flags, ...)
