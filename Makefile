@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-# make                  build/launch, build/liblaunch.{a,so}, build/launch-run, the examples
+# make                  build/launch, build/liblaunch.{a,so}, build/launch-run, build/launch-bench, the examples
 # make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
+# make analyze          cppcheck and gcc's -fanalyzer over the sources: minutes
 # make bench            the numbers, beside the peers' (ITEMS='start memory --quick')
+# make bench-deps       installs these, where apt-get and root are there (TORCH=1: PyTorch too, in build/bench-venv)
 # make fuzz             libFuzzer on all that comes from outside, FUZZ_SECONDS=60 each (T=board for one); needs clang
 # make example          config/example.yaml anew, from the table of settings
-# make torture          kills random processes of N=200 jobs, and lets jobs race for GPUs N=200 times   (SEED=)
+# make torture          does random things to N=200 random jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -36,6 +38,7 @@ say = $(if $(V),,@echo '  $(1)')
 # One set of objects for programs, archives and shared objects: hence -fPIC everywhere.
 CFLAGS ?= -O2 -g
 OUR_CFLAGS := -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread
+OUR_CFLAGS += -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
 LIBS := -pthread -ldl
 # What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
 # processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
@@ -48,6 +51,8 @@ override LDFLAGS += $(HARDEN_LD)
 ifneq ($(SAN),)
 OUR_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 override LDFLAGS += -fsanitize=$(SAN)
+# TSan knows no fences. The one there is (worker/heal.c) is for other processes, which TSan can't see anyway.
+OUR_CFLAGS += $(if $(filter thread,$(SAN)),$(if $(findstring clang,$(CC)),,-Wno-tsan))
 endif
 
 # libuv and libyaml go into the program: one file to copy. Debian calls the archive libuv_a.a, Ubuntu libuv.a.
@@ -87,16 +92,19 @@ PROTO := $(call objs,$(wildcard proto/*.c))
 CONFIG := $(call objs,$(wildcard config/*.c))
 AGENT := $(call objs,$(wildcard agent/*.c agent/*/*.c))
 NCCL_FILES := $(wildcard worker/nccl*.c)
-APART := $(NCCL_FILES) worker/rccl.c worker/runner.c
+# The job behind `launch bench` and `launch check`, one program for each kind of memory.
+BENCH_JOB := $(filter-out worker/bench_nccl.c worker/bench_host.c,$(wildcard worker/bench*.c))
+APART := $(NCCL_FILES) $(wildcard worker/bench*.c) worker/rccl.c worker/runner.c
 WORKER := $(call objs,$(filter-out $(APART),$(wildcard worker/*.c)))
 # main() for jobs without one: an archive member apart, made of files that use exported functions only.
 WORKER_MAIN := $(filter %/worker/main.o %/worker/run.o,$(WORKER))
 TESTS := $(call objs,tests/harness.c $(wildcard $(addprefix tests/,$(addsuffix /test_*.c,proto config agent worker))))
 TESTED := $(filter-out %/agent/main.o %/worker/main.o,$(AGENT) $(CONFIG) $(WORKER) $(PROTO))
+TESTED += $(call objs,$(filter-out worker/bench.c,$(BENCH_JOB)))
 E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*.py' \) 2>/dev/null | sort)
 ifneq ($(wildcard tests/fake/nccl.c),)
-FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so)
-FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c))
+FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libpidfd.so libfaults.so)
+FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/tests/fake/launch-bench-nccl
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
@@ -106,12 +114,14 @@ FAKE_EXAMPLES := $(if $(FAKES),$(addprefix $(B)/tests/fake/,$(EXAMPLES)))
 
 BUILT := $(if $(AGENT),$(B)/launch)
 ifneq ($(WORKER),)
-BUILT += $(B)/liblaunch.a $(B)/liblaunch.so $(if $(wildcard worker/runner.c),$(B)/launch-run)
+BUILT += $(B)/liblaunch.a $(B)/liblaunch.so
 BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLES)),rank_sum.so))
 BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
+HELPERS := $(B)/launch-run $(B)/launch-bench $(if $(WITH_NCCL),$(B)/launch-bench-nccl)
+BUILT += $(HELPERS)
 endif
 
-.PHONY: all check run-tests demo lint bench fuzz example torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint analyze bench bench-deps fuzz example torture install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -128,7 +138,7 @@ FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFL
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
-$(call objs,$(NCCL_FILES)) $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(call objs,$(NCCL_FILES) worker/bench_nccl.c) $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
 $(B)/obj/examples/%.o: OUR_CFLAGS += -fvisibility=default -Iworker $(if $(WITH_NCCL),-DLAUNCH_WITH_NCCL)
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC $<)
@@ -171,6 +181,14 @@ $(B)/launch-run: $(B)/obj/worker/runner.o $(filter %/worker/run.o,$(WORKER)) $(B
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) -L$(B) -llaunch $(LIBS) -o $@ \
 	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib:$$ORIGIN/../../lib'
 
+$(B)/launch-bench: $(call objs,$(BENCH_JOB) worker/bench_host.c) $(B)/liblaunch.a
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LIBS) -lm -o $@
+
+$(B)/launch-bench-nccl: $(call objs,$(BENCH_JOB) worker/bench_nccl.c) $(B)/liblaunch_nccl.a $(B)/liblaunch.a
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -lm -o $@
+
 EXAMPLE_LIBS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a) $(B)/liblaunch.a
 EXAMPLE_SOS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.so) $(B)/liblaunch.so
 .SECONDEXPANSION:
@@ -203,17 +221,23 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) -fvisibility=default -Itests/fake/include $(CPPFLAGS) -MMD -MP -c $< -o $@
 
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
-$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c) $(FAKE)/libcudart.so.13
-$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c)
+$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
+$(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
+$(FAKE)/libpidfd.so: $(call fake_objs,tests/fake/pidfd.c)
+$(FAKE)/libfaults.so: $(call fake_objs,tests/fake/faults.c)
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -lm -o $@
 
 FAKE_PARTS := $(call fake_objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.a $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
 link_fake = $(CC) $(LDFLAGS) $^ $(LIBS) -lm -Wl,-rpath,'$$ORIGIN' -o $@
 $(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(FAKE_PARTS)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(link_fake)
+$(FAKE)/launch-bench-nccl: $(call fake_objs,$(BENCH_JOB) worker/bench_nccl.c) $(FAKE_PARTS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$(Q)$(link_fake)
@@ -293,21 +317,33 @@ SOURCES := $(wildcard $(foreach d,proto config agent agent/* worker tests tests/
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 # Without NCCL's headers its backend can't be read by clang-tidy.
-TIDY := $(filter-out $(if $(WITH_NCCL),,$(NCCL_FILES)) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
+TIDY := $(filter-out $(if $(WITH_NCCL),,$(NCCL_FILES) worker/bench_nccl.c) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
 
 lint: $(if $(WORKER),$(B)/liblaunch.so)
 	@failed=; note() { echo "lint: $$1 failed"; failed=1; }; \
 	$(CLANG_FORMAT) --dry-run -Werror $(SOURCES) || note clang-format; \
 	printf '%s\n' $(TIDY) | xargs -P 2 -n 4 sh -c '$(CLANG_TIDY) --quiet "$$@" -- -std=gnu17 -D_GNU_SOURCE \
 	    $(NCCL_CFLAGS) 2>/dev/null' tidy || note clang-tidy; \
-	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' $$script || note $$script; done; \
+	for script in tests/lint/*.sh; do BUILD='$(CURDIR)/$(B)' CC='$(CC)' $$script || note $$script; done; \
 	[ -z "$$failed" ] && echo 'lint: clean'
+
+# Slower than lint, and wrong more often: what they are wrong about is listed with a reason in tests/lint/*.supp.
+analyze:
+	@failed=; cppcheck -q --std=c11 --enable=warning,portability,performance --inline-suppr -D_GNU_SOURCE -D__x86_64__ \
+	    --library=posix,gnu --template=gcc --suppressions-list=tests/lint/cppcheck.supp --error-exitcode=1 \
+	    proto config agent worker || failed=1; \
+	for file in $(TIDY); do gcc -std=gnu17 -D_GNU_SOURCE -O1 -Werror -fanalyzer $(NCCL_CFLAGS) -c -o /dev/null \
+	    $$(sed -n "/^#/d; s|^all ||p; s|^$$file ||p" tests/lint/fanalyzer.supp) $$file || failed=1; done; \
+	[ -z "$$failed" ] && echo 'analyze: clean'
 
 # What to measure, and options of tests/bench/run.py: make bench ITEMS='start memory --quick'
 ITEMS ?=
 # The MPIs are asked for late, by second expansion: no other make pays for it.
 bench: all $(BENCH) $$(addprefix $(B)/tests/bench/collective_,$$(MPIS))
 	@BUILD='$(CURDIR)/$(B)' exec python3 tests/bench/run.py $(ITEMS)
+
+bench-deps:
+	@BUILD='$(B)' tests/bench/deps.sh
 
 # New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
 # A slow machine is no finding: -timeout is for loops without an end.
@@ -325,11 +361,14 @@ fuzz-%: $(B)/tests/fuzz/%
 example: $(B)/launch
 	$< --example-config >config/example.yaml
 
-# Random kills at random instants; SEED= replays. The short run is part of `make check`.
+# Kills, shortages and failing calls at random instants; SEED= replays. N=20000 is for a night, the short run is part of `make check`.
 N ?= 200
-torture: $(B)/launch
+HEALS ?= 1000
+torture: $(B)/launch $(FAKES)
 	python3 tests/torture/torture.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
+	python3 tests/torture/heal.py -n $(HEALS) $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
+	python3 tests/torture/heal.py -n 100 --gpus $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)
@@ -354,7 +393,7 @@ install: all $(addprefix $(B)/doc/,man bash zsh fish)
 	install -D -m 644 $(B)/doc/bash $(D)/share/bash-completion/completions/launch
 	install -D -m 644 $(B)/doc/zsh $(D)/share/zsh/site-functions/_launch
 	install -D -m 644 $(B)/doc/fish $(D)/share/fish/vendor_completions.d/launch.fish
-	install -m 755 $(B)/launch-run $(D)/libexec/launch/
+	install -m 755 $(HELPERS) $(D)/libexec/launch/
 	install -m 644 worker/launch.h $(D)/include/
 	$(call put_lib,liblaunch)
 	$(call put_pc,launch)
@@ -369,7 +408,7 @@ DEB_ROOT = $(B)/deb
 DEB_ARCH = $(shell dpkg --print-architecture)
 # What the programs need, by dpkg-dev. NCCL and CUDA come from elsewhere: Debian has no package to name for them.
 DEB_NEEDS = $$(mkdir -p debian && touch debian/control && dpkg-shlibdeps -O --ignore-missing-info -lusr/lib \
-	usr/bin/launch usr/libexec/launch/launch-run usr/lib/liblaunch.so 2>debian/log | sed -n 's/^shlibs:Depends=//p')
+	usr/bin/launch usr/libexec/launch/launch-run usr/libexec/launch/launch-bench usr/lib/liblaunch.so 2>debian/log | sed -n 's/^shlibs:Depends=//p')
 define DEB_CONTROL
 Package: launch
 Version: $(VERSION)
@@ -394,7 +433,7 @@ deb: all
 	@install -D -m 644 LICENSE $(DEB_ROOT)/usr/share/doc/launch/copyright
 	@gzip -9nc CHANGELOG.md >$(DEB_ROOT)/usr/share/doc/launch/changelog.gz
 	@gzip -9n $(DEB_ROOT)/usr/share/man/man1/launch.1
-	@cd $(DEB_ROOT) && strip --strip-unneeded usr/bin/launch usr/libexec/launch/launch-run usr/lib/*.so.$(VERSION) && \
+	@cd $(DEB_ROOT) && strip --strip-unneeded usr/bin/launch usr/libexec/launch/* usr/lib/*.so.$(VERSION) && \
 	strip --strip-debug usr/lib/*.a && mkdir DEBIAN && needs="$(DEB_NEEDS)" && \
 	{ [ -n "$$needs" ] || { cat debian/log >&2; exit 1; }; } && rm -r debian && \
 	mv usr/share/zsh/site-functions usr/share/zsh/vendor-completions && chmod 644 usr/lib/*.so.* && \

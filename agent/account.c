@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "account.h"
 
+#include "clean.h"
+
 #include <pwd.h>
 #include <stdio.h>
 
@@ -8,7 +10,7 @@ const char *account_name(uid_t uid, char name[ACCOUNT_NAME_BYTES])
 {
     const struct passwd *entry = getpwuid(uid);
     if (entry)
-        snprintf(name, ACCOUNT_NAME_BYTES, "%.*s", ACCOUNT_NAME_BYTES - 1, entry->pw_name);
+        clean(name, ACCOUNT_NAME_BYTES, entry->pw_name);
     else
         snprintf(name, ACCOUNT_NAME_BYTES, "%u", (unsigned)uid);
     return name;

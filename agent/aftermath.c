@@ -264,7 +264,8 @@ static void write_parents_file(const char *path, const char *text, size_t n)
 
 static void tell_parent(const struct report *r, const char *bytes, size_t bytes_n)
 {
-    if (!parents_path())
+    const char *path = parents_path();
+    if (!path)
         return;
     size_t n;
     const struct failure *f = r->failure;
@@ -274,33 +275,49 @@ static void tell_parent(const struct report *r, const char *bytes, size_t bytes_
     int code = f->signal ? -f->signal : f->exit_code; /* Python's way to say it */
     AUTO_FREE char *text = bytes_n ? errorfile_with_code(bytes, bytes_n, code, &n)
                                    : errorfile_make(message, "", code, (uint64_t)f->at, &n);
-    write_parents_file(parents_path(), text, n);
+    write_parents_file(path, text, n);
 }
 
 void aftermath_tell_stop(const struct aftermath *a, int sig)
 {
-    if (a->told_parent || !parents_path())
+    const char *path = parents_path();
+    if (a->told_parent || !path)
         return;
     size_t n;
     char message[64], name[SIGNALS_NAME_BYTES];
     snprintf(message, sizeof message, "the job was asked to end by %s", signals_name(sig, name));
     AUTO_FREE char *text = errorfile_make(message, "", -sig, (uint64_t)time(NULL), &n);
-    write_parents_file(parents_path(), text, n);
+    write_parents_file(path, text, n);
+}
+
+/* In what it said itself, or its traceback, or on stderr; that something failed only if nothing says what. */
+static struct known_reason find_reason(const struct report *r)
+{
+    const char *error = r->failure->error, *message = r->said->message, *trace = r->said->traceback;
+    const struct {
+        const char *text;
+        size_t n;
+    } texts[] = {{error, strlen(error)},
+                 {message, strlen(message)},
+                 {trace, strlen(trace)},
+                 {r->tail, r->tail_n}};
+    struct known_reason best = {0};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct known_reason reason = {0};
+        if (texts[i].n)
+            reason = known_of_text(texts[i].text, texts[i].n);
+        if (reason.known && (!best.known || best.known->vague))
+            best = reason;
+    }
+    return best;
 }
 
 static const char *find_hint(const struct aftermath *a, const struct report *r)
 {
     const struct failure *f = r->failure;
-    struct hint_facts facts = {.reason = f->reason,
-                               .exit_code = f->exit_code,
-                               .signal = f->signal,
-                               .oom = a->oom,
-                               .texts = {{f->error, strlen(f->error)}, {r->tail, r->tail_n}}};
-    char both[sizeof r->said->message + sizeof r->said->traceback];
-    int n = snprintf(both, sizeof both, "%s\n%s", r->said->message, r->said->traceback);
-    facts.texts[2] =
-        (struct hint_text){both, (size_t)n < sizeof both ? (size_t)n : sizeof both - 1};
-    return hints_find(&facts);
+    struct hint_facts facts = {
+        .reason = f->reason, .exit_code = f->exit_code, .signal = f->signal, .oom = a->oom};
+    return r->reason.known && !a->oom ? r->reason.known->fix : hints_find(&facts);
 }
 
 static void describe_next(const struct aftermath *a, int exit_code, const char *why, char *text,
@@ -340,6 +357,7 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
         r.tail = relay_tail(a->relay, f->rank, &r.tail_n);
     if (f->core)
         r.core = corefile_find("", f->pid, core, sizeof core);
+    r.reason = find_reason(&r);
     r.hint = find_hint(a, &r);
     AUTO_FREE char *text = report_text(&r, &n);
     write_json(a, &r);

@@ -38,7 +38,7 @@ static void describe(void *user, struct wire_job *ret)
                  (spec->detach && job->config->logs->dir ? WIRE_JOB_DETACHED : 0);
     ret->age_ms = ms_since(job->since_ns);
     ret->state_age_ms = ms_since(job->state_since_ns);
-    PUT(ret->state, "%s", lifecycle_state_name(job->state));
+    PUT(ret->state, "%s", lifecycle_state_name(job->life.state));
     PUT(ret->run_id, "%s", spec->run_id);
     PUT(ret->name, "%s", spec->name ? spec->name : "");
     PUT(ret->program, "%s", spec->argv[0]);
@@ -93,15 +93,42 @@ static void put_output(const struct job *job, uint32_t index, struct wire_rank *
     put_last_line(text, n, ret->line, sizeof ret->line);
 }
 
+static void put_process(const struct rank *rank, struct wire_rank *ret)
+{
+    ret->pid = rank->pid;
+    if (!rank_alive(rank))
+        return;
+    ret->age_ms = ms_since(rank->started_ns);
+    read_usage(rank->pid, ret);
+}
+
+/* i: its number. */
+static void describe_standby(const struct job *job, uint32_t i, struct wire_rank *ret)
+{
+    const struct gpu_set *set = &job->config->plan->gpu_set;
+    bool lives = rank_alive(&job->group.spares[i]) && job->attempt.board.board.head;
+    put_process(&job->group.spares[i], ret);
+    ret->standby = 1;
+    ret->rank = i;
+    ret->output_age_ms = WIRE_NEVER;
+    ret->stage = lives && host_board_is_warm(&job->attempt.board, i) ? STAGE_JOINED : STAGE_NONE;
+    if (set->n)
+        PUT(ret->gpu, "%s",
+            set->entry[environ_rank_of(&job->start.job, job->world_size + i) % set->n]);
+}
+
 static void describe_rank(void *user, uint32_t index, struct wire_rank *ret)
 {
     const struct job *job = user;
+    if (index >= job->world_size) {
+        describe_standby(job, index - job->world_size, ret);
+        return;
+    }
     const struct rank *rank = &job->group.ranks[index];
     const struct gpu_set *set = &job->config->plan->gpu_set;
-    ret->pid = rank->pid;
-    if (rank_alive(rank)) {
-        ret->age_ms = ms_since(rank->started_ns);
-        read_usage(rank->pid, ret);
+    put_process(rank, ret);
+    if (job->heal.loss[index] == LOSS_FOR_GOOD) {
+        PUT(ret->end, "lost; the job goes on without it (launch grow)");
     } else if (rank->ended) {
         char text[256];
         rank_describe_end(rank, text, sizeof text);
@@ -109,8 +136,10 @@ static void describe_rank(void *user, uint32_t index, struct wire_rank *ret)
     }
     if (job->attempt.board.board.head) {
         ret->stage = host_board_stage(&job->attempt.board, index);
-        ret->step = atomic_load_explicit(&board_slot(&job->attempt.board.board, index)->step,
-                                         memory_order_relaxed);
+        const struct board_slot *slot = board_slot(&job->attempt.board.board, index);
+        ret->step = atomic_load_explicit(&slot->step, memory_order_relaxed);
+        ret->entered = atomic_load_explicit(&slot->entered, memory_order_relaxed);
+        ret->finished = atomic_load_explicit(&slot->finished, memory_order_relaxed);
     }
     if (set->n)
         PUT(ret->gpu, "%s", set->entry[index % set->n]);
@@ -138,5 +167,6 @@ struct control_source answers_of(struct job *job)
                                    .show_output = show_output,
                                    .act = act,
                                    .world_size = job->world_size,
+                                   .standbys = job->group.spares_n,
                                    .user = job};
 }

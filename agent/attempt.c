@@ -92,6 +92,7 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
         .envp = environ_of(c->environ, &c->job, rank->index),
         .stdio = {is_rank && gets_stdin(c, rank->index) ? -1 : a->null_fd, out, errors},
         .keep_fd = {c->job.board_fd, c->job.bell_fd},
+        .background = !is_rank,
         .traceable = c->job.notify != NULL, /* stacks of ranks that hang */
         .place = placement_spawn(c->job.placement, like),
         .cgroup_fd = c->cgroup_fd,
@@ -99,6 +100,7 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
     };
     int rc = rank_start(rank, c->loop, a->group, &request, err);
     rank->generation = c->job.generation;
+    rank->background = request.background;
     return rc;
 }
 

@@ -51,3 +51,16 @@ const char *clean(char *to, size_t size, const char *text)
     to[used] = '\0';
     return to;
 }
+
+void clean_lines(char *text, size_t n)
+{
+    for (size_t i = 0, used; i < n; i += used) {
+        unsigned char at[5] = {0}; /* what is cut off at the end is no character */
+        unsigned long point = 0;
+        memcpy(at, text + i, n - i < 4 ? n - i : 4);
+        size_t length = take_character(at, &point);
+        used = length ? length : 1;
+        if (length == 0 || !(is_harmless(point) || point == '\n' || point == '\t'))
+            memset(text + i, '?', used);
+    }
+}

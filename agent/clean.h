@@ -10,4 +10,7 @@
  * be text itself. */
 const char *clean(char *to, size_t size, const char *text);
 
+/* The same for n bytes of a stream, in place and byte by byte: newlines and tabs stay, and a NUL becomes '?', too. */
+void clean_lines(char *text, size_t n);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
+#include "../proto/board.h"
 #include "../proto/clock.h"
 #include "../proto/env.h"
 #include "clean.h"
@@ -11,6 +12,8 @@
 
 #define ANSWER_MS 2000 /* a job that is stopped (Ctrl-Z) does not answer */
 #define LISTED_MAX 8
+/* Before its end: ranks and standbys, or the streams of all. */
+#define ANSWER_PACKETS (2 * BOARD_MAX_RANKS + 1)
 
 static const char *sysroot(void)
 {
@@ -98,7 +101,7 @@ static int take_answer(struct client_job *job, uint64_t until_ns,
                        void (*on_packet)(void *user, const union wire_packet *packet), void *user,
                        struct err *err)
 {
-    for (;;) {
+    for (unsigned left = ANSWER_PACKETS;; left--) {
         union wire_packet packet;
         int rc = wait_for_packet(job, &packet, until_ns, err);
         if (rc < 0)
@@ -106,6 +109,8 @@ static int take_answer(struct client_job *job, uint64_t until_ns,
         if (packet.head.kind == WIRE_END)
             return packet.end.code < 0 ? err_set(err, packet.end.code, "%s", packet.end.text)
                                        : packet.end.code;
+        if (left == 0)
+            return err_set(err, -EPROTO, "its answer has no end");
         if (on_packet)
             on_packet(user, &packet);
     }
@@ -160,7 +165,7 @@ static void on_socket(void *user, const struct rundir_place *place)
 }
 
 /* In the clear from here on: all of it may end up on a terminal. */
-void client_take_job(struct client_job *job, const union wire_packet *packet)
+static void take_over(struct client_job *job, const union wire_packet *packet)
 {
     const struct wire_job *from = &packet->job;
     job->job = *from;
@@ -174,7 +179,37 @@ void client_take_job(struct client_job *job, const union wire_packet *packet)
 static void take_job(void *user, const union wire_packet *packet)
 {
     if (packet->head.kind == WIRE_JOB)
-        client_take_job(user, packet);
+        take_over(user, packet);
+}
+
+struct looking {
+    struct client_job *job;
+    struct client_look *look;
+};
+
+static void take_rank(void *user, const union wire_packet *packet)
+{
+    const struct looking *l = user;
+    struct client_look *look = l->look;
+    take_job(l->job, packet);
+    if (packet->head.kind != WIRE_RANK || (look->standbys && !packet->rank.standby))
+        return; /* standbys come last */
+    if (look->n + look->standbys == look->room) {
+        uint32_t room = look->room ? 2 * look->room : 64;
+        struct wire_rank *more = realloc(look->ranks, room * sizeof *more);
+        if (!more)
+            return;
+        look->ranks = more;
+        look->room = room;
+    }
+    look->ranks[look->n + look->standbys] = packet->rank;
+    *(packet->rank.standby ? &look->standbys : &look->n) += 1;
+}
+
+int client_look(struct client_job *job, int rank, struct client_look *look, struct err *err)
+{
+    look->n = look->standbys = 0;
+    return client_ask(job, WIRE_LIST_RANKS, rank, 0, take_rank, &(struct looking){job, look}, err);
 }
 
 static int by_age(const void *a, const void *b)

@@ -43,8 +43,15 @@ MUST_CHECK int client_ask(struct client_job *job, enum wire_verb verb, int rank,
                           void (*on_packet)(void *user, const union wire_packet *packet),
                           void *user, struct err *err);
 
-/* Takes over a wire_job that came again. */
-void client_take_job(struct client_job *job, const union wire_packet *packet);
+/* All its ranks (or `rank`) at one moment, in order. */
+struct client_look {
+    struct wire_rank *ranks; /* owned: free() it. n ranks, then `standbys` of those */
+    uint32_t n, standbys, room;
+};
+
+/* Asks for them, in the place of those of an earlier look; job->job is taken anew, too. Errors: those of client_ask(). */
+MUST_CHECK int client_look(struct client_job *job, int rank, struct client_look *look,
+                           struct err *err);
 
 /* Only sends it: the answer of WIRE_WAIT comes some time, on job->fd. */
 MUST_CHECK int client_send(struct client_job *job, enum wire_verb verb, int rank, int number,

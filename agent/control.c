@@ -98,7 +98,8 @@ static uint32_t answer_length(const struct client *client)
     case WIRE_DESCRIBE:
         return 1;
     case WIRE_LIST_RANKS:
-        return 1 + ranks_asked(client);
+        return 1 + ranks_asked(client) +
+               (client->request.rank == WIRE_ALL_RANKS ? client->control->source.standbys : 0);
     case WIRE_SHOW_OUTPUT:
         return 2 * ranks_asked(client);
     default:
@@ -292,7 +293,7 @@ int control_start(struct control **ret, uv_loop_t *loop, const struct rundir_pla
     c->refs = 1;
     int rc = open_socket(c, err);
     if (rc == 0 && !(c->watch = watch_start(loop, c->fd, on_connect, c)))
-        rc = err_set_errno(err, -ENOMEM, "control socket");
+        rc = err_set_errno(err, -errno, "control socket");
     if (rc < 0) {
         control_stop(c, 0);
         return rc;

@@ -19,12 +19,13 @@ struct control; /* opaque; heap */
 /* Answers of the job. Packets come empty, with their head. */
 struct control_source {
     void (*describe)(void *user, struct wire_job *job);
+    /* From world_size on: of a standby. */
     void (*describe_rank)(void *user, uint32_t index, struct wire_rank *rank);
     /* The last bytes of a stream: 1 stdout, 2 stderr. */
     void (*show_output)(void *user, uint32_t index, unsigned stream, struct wire_output *output);
     /* WIRE_STOP to WIRE_SIGNAL. 0, or a negative errno with one line for who asked. who: pid of the client. */
     int (*act)(void *user, const struct wire_request *request, pid_t who, struct err *err);
-    uint32_t world_size;
+    uint32_t world_size, standbys;
     void *user;
 };
 

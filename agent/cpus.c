@@ -60,8 +60,8 @@ static unsigned quota_of(const char *sysroot, const char *mount, const char *gro
  * nowhere below our mount: the levels that are missing do not bound, the mount point still does. */
 static unsigned tightest(const char *sysroot, const char *mount, char *group)
 {
-    if (group[0] != '/' || strstr(group, "/.."))
-        group[0] = '\0'; /* outside of our cgroup namespace */
+    if (group[0] != '/' || !group[1] || strstr(group, "/.."))
+        group[0] = '\0'; /* the mount point, or outside of our cgroup namespace */
     unsigned least = UINT_MAX;
     for (;;) {
         unsigned quota = quota_of(sysroot, mount, group);

@@ -306,7 +306,7 @@ int evidence_take(struct evidence *e, uv_loop_t *loop, uv_timer_t *timer, const 
     e->ranks = ranks;
     int rc = start_helper(e, pids, first, err);
     if (rc == 0 && !(e->watch = watch_start(loop, e->pidfd, on_end, e)))
-        rc = err_set_errno(err, -ENOMEM, "watch");
+        rc = err_set_errno(err, -errno, "watch");
     if (rc < 0) {
         evidence_drop(e);
         return rc;

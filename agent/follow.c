@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "follow.h"
 
+#include "clean.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -32,6 +34,36 @@ void follow_finish(struct follow *f)
     *f = (struct follow){.notify_fd = -1};
 }
 
+void follow_distrust(struct follow *f, uid_t owner)
+{
+    f->foreign = true;
+    f->owner = owner;
+}
+
+/* What is opened is what was looked at; a device would notice a real open(). */
+static int open_foreign(const char *path, uid_t owner)
+{
+    struct stat st;
+    char again[64];
+    AUTO_FD fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != owner)
+        return -EPERM;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
+    int rc = open(again, OPEN_FLAGS);
+    return rc < 0 ? -errno : rc;
+}
+
+/* A negative errno. */
+static int open_file(const struct follow *f, const char *path)
+{
+    if (f->foreign)
+        return open_foreign(path, f->owner);
+    int fd = open(path, OPEN_FLAGS);
+    return fd < 0 ? -errno : fd;
+}
+
 void follow_directory(struct follow *f, const char *path)
 {
     if (f->notify_fd >= 0)
@@ -53,9 +85,9 @@ static void skip(int fd, off_t bytes)
 
 int follow_add(struct follow *f, const char *path, const char *title, off_t tail_bytes)
 {
-    AUTO_FD fd = open(path, OPEN_FLAGS);
+    AUTO_FD fd = open_file(f, path);
     if (fd < 0)
-        return -errno;
+        return fd;
     struct follow_file *more = realloc(f->files, (f->n + 1) * sizeof *more);
     if (!more)
         return -ENOMEM;
@@ -110,6 +142,8 @@ static bool copy_file(struct follow *f, size_t index)
             continue;
         if (n <= 0)
             return true;
+        if (f->foreign)
+            clean_lines(chunk, (size_t)n);
         if (!put_title(f, index) || !put(chunk, (size_t)n))
             return false;
     }
@@ -123,7 +157,7 @@ static bool turn_over(struct follow *f, size_t index)
     if (fstat(file->fd, &old) < 0 || stat(file->path, &new) < 0 ||
         (old.st_dev == new.st_dev &&old.st_ino == new.st_ino))
         return false;
-    int fd = open(file->path, OPEN_FLAGS);
+    int fd = open_file(f, file->path);
     if (fd < 0)
         return false;
     close_fd(&file->fd);

@@ -18,14 +18,20 @@ struct follow {
     size_t n;
     size_t last;   /* that was copied from, + 1; 0: none was */
     int notify_fd; /* owned: inotify; -1: files are copied once */
+    bool foreign;  /* see follow_distrust() */
+    uid_t owner;
 };
 
 /* forever: follow_wait() will be called. Errors: of inotify_init1(). */
 MUST_CHECK int follow_init(struct follow *f, bool forever, struct err *err);
 void follow_finish(struct follow *f);
 
+/* The files are another user's, who has told their names: only plain files that belong to him are read from here on, whatever
+ * he puts in their place (a link to a file of ours, a device), and what steers a terminal comes out as '?'. */
+void follow_distrust(struct follow *f, uid_t owner);
+
 /* Adds a file, with a title that is printed before what comes from another file than before; NULL: none. tail_bytes: begin
- * with the first line within the last so many bytes; negative: with all. Errors: -ENOMEM, those of open(). */
+ * with the first line within the last so many bytes; negative: with all. Errors: -ENOMEM, those of open(); -EPERM: see above. */
 MUST_CHECK int follow_add(struct follow *f, const char *path, const char *title, off_t tail_bytes);
 
 /* Wakes follow_wait() when something appears in that directory. */

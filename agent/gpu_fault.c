@@ -33,6 +33,8 @@ static const struct {
     {{GPU_FAULT_XID, 119}, GPU_FAULT_GPU, "the GPU's system processor does not answer"},
     {{GPU_FAULT_XID, 120}, GPU_FAULT_GPU, "an error of the GPU's system processor"},
     {{GPU_FAULT_XID, 140}, GPU_FAULT_GPU, "a memory error that was not recovered from"},
+    {{GPU_FAULT_XID, 145}, GPU_FAULT_TRANSIENT, "an NVLink error"},
+    {{GPU_FAULT_XID, 149}, GPU_FAULT_TRANSIENT, "an NVLink error"},
     {{GPU_FAULT_EVENT, 0x2}, GPU_FAULT_GPU, "a double-bit memory error"},
     {{GPU_FAULT_EVENT, 0x400}, GPU_FAULT_TRANSIENT, "memory pages or rows are being retired"},
     {{GPU_FAULT_EVENT, 0x800}, GPU_FAULT_GPU, "memory pages or rows could not be retired"},

@@ -208,8 +208,7 @@ struct hang_verdict hang_judge(const struct hang *h, const bool *stopped)
 
 /* ---- words ---- */
 
-static void describe_why(const struct hang *h, const struct hang_verdict *v, char *text,
-                         size_t size)
+void hang_describe_why(const struct hang *h, const struct hang_verdict *v, char *text, size_t size)
 {
     const struct hang_facts *f = &h->ranks[v->rank].seen;
     switch (v->why) {
@@ -251,7 +250,7 @@ void hang_describe(const struct hang *h, const struct hang_verdict *v, char *tex
 {
     const struct hang_rank *r = &h->ranks[v->rank];
     char why[160];
-    describe_why(h, v, why, sizeof why);
+    hang_describe_why(h, v, why, sizeof why);
     double silent_s = (double)longest_silence_ns(h) / NS_PER_S;
     double timeout_s = (double)h->timeout_ns / NS_PER_S;
     if (hang_hangs(h, v->rank))

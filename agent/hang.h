@@ -89,6 +89,9 @@ struct hang_verdict {
 /* The rank that holds up the others; some rank must hang. stopped: one flag a rank, NULL: none is stopped. */
 struct hang_verdict hang_judge(const struct hang *h, const bool *stopped);
 
+/* Where it is, as what comes after "rank 3 ": "hangs at step 4, others have reached 5". */
+void hang_describe_why(const struct hang *h, const struct hang_verdict *v, char *text, size_t size);
+
 /* The verdict as what comes after "rank 3 of 8 failed first: it ". */
 void hang_describe(const struct hang *h, const struct hang_verdict *verdict, char *text,
                    size_t size);

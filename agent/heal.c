@@ -17,11 +17,13 @@ int heal_init(struct heal *h, uint32_t world_size)
     *h = (struct heal){.loss = calloc(world_size, 1),
                        .fresh = calloc(world_size, 1),
                        .retried = calloc(world_size, sizeof *h->retried)};
-    return h->loss && h->fresh && h->retried ? 0 : -ENOMEM;
+    int rc = regrow_init(&h->regrow, world_size);
+    return h->loss && h->fresh && h->retried ? rc : -ENOMEM;
 }
 
 void heal_finish(struct heal *h)
 {
+    regrow_finish(&h->regrow);
     free(h->loss);
     free(h->fresh);
     free(h->retried);
@@ -30,7 +32,9 @@ void heal_finish(struct heal *h)
 
 void heal_begin(struct heal *h, uint32_t world_size)
 {
-    struct heal begun = {.loss = h->loss, .fresh = h->fresh, .retried = h->retried};
+    struct heal begun = {
+        .loss = h->loss, .fresh = h->fresh, .retried = h->retried, .regrow = h->regrow};
+    regrow_stop(&begun.regrow);
     memset(h->loss, LOSS_NONE, world_size);
     memset(h->fresh, FRESH_NO, world_size);
     memset(h->retried, false, world_size * sizeof *h->retried);
@@ -90,15 +94,16 @@ static const char *obstacle(struct job *job, uint32_t lost)
 
 static bool wants_healing(const struct job *job)
 {
-    return spec_heals(job->config->spec) && (job->state == JOB_RUN || job->state == JOB_HEAL) &&
-           !job->stop_signal;
+    return spec_heals(job->config->spec) &&
+           (job->life.state == JOB_RUN || job->life.state == JOB_HEAL) && !job->stop_signal;
 }
 
 /* What becomes of the rank; LOSS_NONE: the job can't go on. */
 static enum loss decide(struct job *job, uint32_t rank)
 {
     const struct job_spec *spec = job->config->spec;
-    bool started = host_board_stage(board_of(job), rank) != STAGE_NONE || job->state == JOB_RUN;
+    bool started =
+        host_board_stage(board_of(job), rank) != STAGE_NONE || job->life.state == JOB_RUN;
     struct heal *h = &job->heal;
     uint64_t best_step = job->after.best_step;
     job->failure.gpu_out = gpu_watch_is_out(&job->gpu_watch, rank);
@@ -164,6 +169,7 @@ bool heal_accept(struct job *job, uint32_t lost)
     if (!h->since_ns)
         h->since_ns = now;
     h->consented = h->stale = true;
+    h->grows = false;
     h->loss[lost] = (uint8_t)loss;
     h->not_before_ns = now + job->after.verdict.after_ms * NS_PER_MS;
     if (loss == LOSS_FOR_GOOD)
@@ -173,7 +179,86 @@ bool heal_accept(struct job *job, uint32_t lost)
         rank_signal(&job->group.ranks[lost], SIGKILL); /* it may only hang */
     tell_loss(job, lost, loss);
     job->failure = (struct failure){0};
+    if (loss == LOSS_FOR_GOOD)
+        regrow_watch(job, lost);
     return true;
+}
+
+/* ---- growing ---- */
+
+static bool is_missing(const struct job *job, uint32_t i)
+{
+    return job->heal.loss[i] == LOSS_FOR_GOOD;
+}
+
+/* Whoever has done its work can't meet the others any more. */
+static bool someone_left(const struct job *job, uint32_t *ret)
+{
+    for (*ret = 0; *ret < job->world_size; ++*ret) {
+        const struct rank *rank = &job->group.ranks[*ret];
+        if (!heal_knows(job, *ret) &&
+            (rank->ended || host_board_stage(board_of(job), *ret) >= STAGE_LEFT))
+            return true;
+    }
+    return false;
+}
+
+static int refuse_growth(const struct job *job, int rank, struct err *err)
+{
+    uint32_t i, missing = job->world_size - board_of(job)->members;
+    if ((job->life.state != JOB_RUN && job->life.state != JOB_HEAL) || job->stop_signal)
+        return err_set(err, -EBUSY, "the job is in state %s: it can't grow now",
+                       lifecycle_state_name(job->life.state));
+    if (!missing)
+        return err_set(err, -EINVAL, "the job has all its %u ranks", job->world_size);
+    if (rank >= 0 && !is_missing(job, (uint32_t)rank))
+        return err_set(err, -EINVAL, "rank %d is not missing", rank);
+    if (someone_left(job, &i))
+        return err_set(err, -EBUSY, "rank %u has done its work already: the job is about to end",
+                       i);
+    return 0;
+}
+
+/* Those whose GPU is fit for it. */
+static int take_back(struct job *job, int rank, struct err *err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < job->world_size; i++) {
+        struct quarantine q;
+        if (!is_missing(job, i) || (rank >= 0 && (uint32_t)rank != i))
+            continue;
+        if (regrow_is_barred(job, i, &q)) {
+            (void)!err_set(
+                err, -EBUSY,
+                "the GPU of rank %u is in quarantine: %s (launch gpus --clear ends that)", i,
+                q.reason);
+            continue;
+        }
+        job->heal.loss[i] = LOSS_PENDING;
+        host_board_regain(&job->attempt.board, i);
+        n++;
+    }
+    return n ? 0 : -EBUSY; /* some rank is missing: the line is there */
+}
+
+int heal_grow(struct job *job, int rank, struct err *err)
+{
+    struct heal *h = &job->heal;
+    int rc = refuse_growth(job, rank, err);
+    if (rc < 0)
+        return rc;
+    rc = take_back(job, rank, err);
+    if (rc < 0)
+        return rc;
+    if (board_of(job)->members == job->world_size)
+        regrow_stop(&h->regrow);
+    if (!h->since_ns) {
+        h->since_ns = clock_now_ns();
+        h->grows = true;
+    }
+    h->stale = true;
+    job_post(job, EVENT_HEAL);
+    return 0;
 }
 
 /* ---- replacing ---- */
@@ -186,8 +271,12 @@ static int replace(struct job *job, struct rank *rank, struct err *err)
     char line[160];
     if (rank->pid && !rank->suspected)
         return 0;
-    snprintf(line, sizeof line, "launch: pid %d is gone; generation %u begins here\n",
-             (int)rank->last_pid, job->generation);
+    if (rank->last_pid)
+        snprintf(line, sizeof line, "launch: pid %d is gone; generation %u begins here\n",
+                 (int)rank->last_pid, job->generation);
+    else
+        snprintf(line, sizeof line, "launch: back again; generation %u begins here\n",
+                 job->generation);
     if (rank->pid && group_bury(&job->group, rank) < 0)
         return err_set(err, -ENOMEM, "no memory");
     if (job->relay)
@@ -317,6 +406,11 @@ void heal_done(struct job *job)
     double ms = (double)(clock_now_ns() - h->since_ns) / NS_PER_MS;
     h->since_ns = 0;
     list_fresh(job, who, sizeof who);
-    log_info("healed after %.1f ms: %sgeneration %u", ms, who, job->generation);
+    if (h->grows)
+        log_info("grown to %u ranks after %.1f ms: %sgeneration %u", board_of(job)->members, ms,
+                 who, job->generation);
+    else
+        log_info("healed after %.1f ms: %sgeneration %u", ms, who, job->generation);
+    h->grows = false;
     reserve_fill(&job->reserve);
 }

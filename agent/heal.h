@@ -8,6 +8,9 @@
 #ifndef LAUNCH_AGENT_HEAL_H
 #define LAUNCH_AGENT_HEAL_H
 
+#include "../proto/err.h"
+#include "regrow.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,18 +19,20 @@ struct job;
 enum loss {
     LOSS_NONE,
     LOSS_PENDING, /* is to get another process */
-    LOSS_FOR_GOOD /* the job goes on without it, until it is started again as a whole */
+    LOSS_FOR_GOOD /* the job goes on without it, until it grows or is started again as a whole */
 };
 
 enum fresh { FRESH_NO, FRESH_COLD, FRESH_WARM /* it was a standby */ };
 
 struct heal {
-    uint8_t *loss;          /* owned: enum loss of each rank */
-    uint8_t *fresh;         /* owned: enum fresh, of each rank that was replaced in this healing */
-    bool *retried;          /* owned: was replaced, and the job has got no further since */
-    bool consented;         /* in this attempt all ranks have called launch_meet() */
-    bool stale;             /* somebody was lost since the generation was opened */
-    uint64_t since_ns;      /* first loss of this healing; 0: all is well */
+    uint8_t *loss;  /* owned: enum loss of each rank */
+    uint8_t *fresh; /* owned: enum fresh, of each rank that was replaced in this healing */
+    bool *retried;  /* owned: was replaced, and the job has got no further since */
+    struct regrow regrow;
+    bool consented;    /* in this attempt all ranks have called launch_meet() */
+    bool stale;        /* somebody was lost, or is to come back, since the generation was opened */
+    bool grows;        /* this healing is for nothing else than ranks that come back */
+    uint64_t since_ns; /* first loss of this healing, or the wish; 0: all is well */
     uint64_t not_before_ns; /* the same failure again: replaced no earlier */
 };
 
@@ -40,6 +45,11 @@ void heal_begin(struct heal *h, uint32_t world_size);
 
 /* job->failure is this rank's. True: it can be healed, and EVENT_HEAL is to be posted; job->failure is empty again. */
 bool heal_accept(struct job *job, uint32_t rank);
+
+/* Ranks without which the job goes on come back: in a new generation, with processes of their own and the state of a
+ * survivor, at no cost to --max-restarts. rank: that one only; -1: all. -EINVAL: nobody is missing, or that one is not;
+ * -EBUSY: not now. Posts EVENT_HEAL. */
+MUST_CHECK int heal_grow(struct job *job, int rank, struct err *err);
 
 /* The rank's loss is known: its end is no news. */
 bool heal_knows(const struct job *job, uint32_t rank);

@@ -114,7 +114,7 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
     if (rc == 0)
         rc = park(&hb->bell, err);
     if (rc == 0 && !(hb->watch = watch_start(loop, hb->bell, on_bell, hb)))
-        rc = err_set_errno(err, -ENOMEM, "board: bell");
+        rc = err_set_errno(err, -errno, "board: bell");
     if (rc < 0)
         host_board_close(hb);
     return rc;
@@ -124,6 +124,12 @@ void host_board_drop(struct host_board *hb, uint32_t place)
 {
     hb->members--;
     hb->dropped[place] = true;
+}
+
+void host_board_regain(struct host_board *hb, uint32_t place)
+{
+    hb->members++;
+    hb->dropped[place] = false;
 }
 
 /* The generation's number first: whoever still reads the old table sees that it is over. */
@@ -143,7 +149,15 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
 
 void host_board_vacate(struct host_board *hb, uint32_t spare)
 {
-    atomic_store(&board_slot(&hb->board, hb->world_size + spare)->assigned, 0);
+    struct board_slot *slot = board_slot(&hb->board, hb->world_size + spare);
+    atomic_store(&slot->assigned, 0);
+    atomic_store(&slot->stage, STAGE_NONE);
+}
+
+bool host_board_is_warm(const struct host_board *hb, uint32_t spare)
+{
+    const struct board_slot *slot = board_slot(&hb->board, hb->world_size + spare);
+    return atomic_load(&slot->stage) == STAGE_JOINED;
 }
 
 void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place)

@@ -38,8 +38,13 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
 /* From the next generation on the place has no rank, and those behind it move up. */
 void host_board_drop(struct host_board *hb, uint32_t place);
 
+/* From the next generation on a place that was dropped has a rank again, and those behind it move down. */
+void host_board_regain(struct host_board *hb, uint32_t place);
+
 /* Before a standby is started in a spare slot, and when it gets its place. */
 void host_board_vacate(struct host_board *hb, uint32_t spare);
+/* It waits for a place, with everything that it does before. */
+bool host_board_is_warm(const struct host_board *hb, uint32_t spare);
 void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place);
 
 /* All ranks of the generation have joined: chooses whose state they take and lets them go. False: none has any, though some

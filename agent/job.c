@@ -10,7 +10,6 @@
 #include "tree.h"
 #include "watch.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,18 +46,19 @@ static void (*const enter[JOB_STATES_N])(struct job *job) = {
     [JOB_DONE] = enter_done,
 };
 
-/* The only place that changes the state. */
-static void job_step(struct job *job, enum job_event event)
+static void on_bug(void *user, enum job_event event)
 {
-    unsigned next = lifecycle_next(job->state, event);
-    if (next == JOB_BUG)
-        log_error("bug: event %s in state %s", lifecycle_event_name(event),
-                  lifecycle_state_name(job->state));
-    if (next >= JOB_STATES_N)
-        return;
+    const struct job *job = user;
+    log_error("bug: event %s in state %s", lifecycle_event_name(event),
+              lifecycle_state_name(job->life.state));
+}
+
+static void on_leave(void *user, enum job_state next, enum job_event why)
+{
+    struct job *job = user;
     uint64_t now = clock_now_ns();
-    log_debug("job: %s -> %s (%s) after %.3f ms", lifecycle_state_name(job->state),
-              lifecycle_state_name(next), lifecycle_event_name(event),
+    log_debug("job: %s -> %s (%s) after %.3f ms", lifecycle_state_name(job->life.state),
+              lifecycle_state_name(next), lifecycle_event_name(why),
               (double)(now - job->state_since_ns) / NS_PER_MS);
     uv_timer_stop(&job->timer);
     if (next == JOB_HEAL) {
@@ -68,23 +68,18 @@ static void job_step(struct job *job, enum job_event event)
         reserve_dismiss(&job->reserve);
         gpu_watch_stop(&job->gpu_watch);
     }
-    job->state = (enum job_state)next;
     job->state_since_ns = now;
-    enter[next](job);
 }
 
-/* Posts an event and, unless that is already going on further up the stack, takes all that are posted. */
+static void on_enter(void *user)
+{
+    struct job *job = user;
+    enter[job->life.state](job);
+}
+
 void job_post(struct job *job, enum job_event event)
 {
-    assert(job->events_n < MAX_EVENTS);
-    job->events[job->events_n++] = event;
-    if (job->stepping)
-        return;
-    job->stepping = true;
-    for (unsigned i = 0; i < job->events_n; i++)
-        job_step(job, job->events[i]);
-    job->events_n = 0;
-    job->stepping = false;
+    lifecycle_post(&job->life, event);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -311,6 +306,8 @@ static void enter_done(struct job *job)
 static int job_init(struct job *job, const struct job_config *config, struct err *err)
 {
     *job = (struct job){.config = config, .world_size = config->plan->world_size};
+    job->life = (struct lifecycle){
+        .on_leave = on_leave, .on_enter = on_enter, .on_bug = on_bug, .user = job};
     job->attempt.port_fd = job->attempt.ras_fd = job->attempt.null_fd = -1;
     job->state_since_ns = job->since_ns = clock_now_ns();
     job->oom.fd = -1; /* opened with every attempt */
@@ -331,8 +328,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
     if (rc == 0)
         rc = heal_init(&job->heal, job->world_size);
     if (rc == 0)
-        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, news_on_buried,
-                          job);
+        rc = reserve_init(&job->reserve, &job->attempt, &job->start, &job->group, &job->oom,
+                          &job->loop, news_on_buried, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
@@ -371,7 +368,7 @@ static int start_listening(struct job *job, int guard_pidfd, struct err *err)
 {
     job->guard_watch = watch_start(&job->loop, guard_pidfd, news_on_guard_gone, job);
     if (!job->guard_watch)
-        return err_set_errno(err, -ENOMEM, "guard");
+        return err_set_errno(err, -errno, "guard");
     return signals_start(&job->signals, &job->loop, news_on_signal, job, err);
 }
 
@@ -429,13 +426,10 @@ int job_run(const struct job_config *config, int guard_pidfd)
         log_error("%s", err.text);
         return EXIT_CODE_OURS;
     }
-    job.stepping = true; /* LAUNCH is where a job begins, not a change of state */
+    lifecycle_hold(&job.life); /* LAUNCH is where a job begins, not a change of state */
     enter_launch(&job);
-    job.stepping = false;
     open_control(&job);
-    enum job_event first = job.events[0];
-    job.events_n = 0;
-    job_post(&job, first);
+    lifecycle_release(&job.life);
     uv_run(&job.loop, UV_RUN_DEFAULT);
     job_finish(&job);
     return job.exit_code;

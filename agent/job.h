@@ -4,7 +4,7 @@
  *   LAUNCH ─spawned─► RUN ─first joins─► RENDEZVOUS ─all joined─► RUN ─all ended─► SWEEP ─► DONE
  *                      └── rank lost, deadline, stop ──► STOP ─► KILL ─all ended─► SWEEP ─► RESTART ─► LAUNCH
  *
- * Callbacks write down what happened and post an event; job_step() alone changes the state and logs it. */
+ * Callbacks write down what happened and post an event; lifecycle.c alone changes the state. */
 #ifndef LAUNCH_AGENT_JOB_H
 #define LAUNCH_AGENT_JOB_H
 

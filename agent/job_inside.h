@@ -13,9 +13,6 @@
 #include "reserve.h"
 #include "vigil.h"
 
-/* a hung disk neither */
-#define MAX_EVENTS 16
-
 struct job {
     const struct job_config *config;
     uv_loop_t loop;
@@ -23,11 +20,8 @@ struct job {
     struct signals signals;
     struct watch *guard_watch;
 
-    enum job_state state;
+    struct lifecycle life;
     uint64_t state_since_ns;
-    enum job_event events[MAX_EVENTS]; /* posted, not yet taken */
-    unsigned events_n;
-    bool stepping;
 
     uint32_t world_size;
     struct group group;
@@ -62,7 +56,7 @@ struct job {
     int exit_code;
 };
 
-/* Posts an event and, unless that is already going on further up the stack, takes all that are posted. */
+/* As lifecycle_post(). */
 void job_post(struct job *job, enum job_event event);
 
 /* Nothing of the attempt is left: another one, or the end. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "json.h"
 
+#include <math.h>
 #include <string.h>
+
+#define NUMBER_BYTES 40 /* longer ones are not meant seriously */
 
 struct reader {
     const char *at, *end;
@@ -305,6 +308,61 @@ size_t json_string(const struct json_value *string, char *text, size_t size)
     return used;
 }
 
+size_t json_line(const struct json_value *string, char *text, size_t size)
+{
+    size_t n = json_string(string, text, size);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            text[i] = '?';
+    return n;
+}
+
+/* A number with a NUL behind it; false: it is none, or too long for one. */
+static bool copy_number(const struct json_value *value, char text[NUMBER_BYTES])
+{
+    if (value->type != JSON_NUMBER || value->n >= NUMBER_BYTES)
+        return false;
+    memcpy(text, value->at, value->n);
+    text[value->n] = '\0';
+    return true;
+}
+
+bool json_get_whole(const struct json_value *value, int64_t min, int64_t max, int64_t *ret)
+{
+    char text[NUMBER_BYTES], *end;
+    if (!copy_number(value, text))
+        return false;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (*end || errno || number < min || number > max)
+        return false;
+    *ret = number;
+    return true;
+}
+
+bool json_get_real(const struct json_value *value, double *ret)
+{
+    char text[NUMBER_BYTES];
+    double number = copy_number(value, text) ? strtod(text, NULL) : -1;
+    if (!isfinite(number) || signbit(number))
+        return false;
+    *ret = number;
+    return true;
+}
+
+bool json_next(const struct json_value *array, struct json_value *at)
+{
+    if (array->type != JSON_ARRAY)
+        return false;
+    struct reader r = {.at = at->at ? at->at + at->n : array->at + 1,
+                       .end = array->at + array->n - 1};
+    skip_blanks(&r);
+    if (at->at && !take(&r, ','))
+        return false;
+    skip_blanks(&r);
+    return r.at < r.end && read_value(&r, at);
+}
+
 /* Length of the UTF-8 character there; 0: none. */
 static size_t utf8_length(const unsigned char *at, size_t n)
 {
@@ -376,6 +434,12 @@ void json_number(struct json_members *m, const char *name, bool known, long long
         fprintf(m->out, "%lld", number);
     else
         fputs("null", m->out);
+}
+
+void json_real(struct json_members *m, const char *name, double number)
+{
+    json_name(m, name);
+    fprintf(m->out, "%.9g", number);
 }
 
 void json_bool(struct json_members *m, const char *name, int value)

@@ -41,6 +41,16 @@ bool json_member(const struct json_value *object, const char *name, struct json_
  * U+FFFD. Returns the length; 0 and "" for a value that is no string. */
 size_t json_string(const struct json_value *string, char *text, size_t size);
 
+/* As json_string(), for a line on a terminal: control characters become '?'. */
+size_t json_line(const struct json_value *string, char *text, size_t size);
+
+/* A whole number from min to max; a number that is not negative and finite. False: it is something else, *ret is untouched. */
+bool json_get_whole(const struct json_value *value, int64_t min, int64_t max, int64_t *ret);
+bool json_get_real(const struct json_value *value, double *ret);
+
+/* The element of an array behind *at, or the first one of all, if *at is zeroed. False: there is none, or no array. */
+bool json_next(const struct json_value *array, struct json_value *at);
+
 /* Writes text as a JSON string. Bytes that are no UTF-8 become U+FFFD. */
 void json_put_string(FILE *out, const char *text, size_t n);
 
@@ -62,6 +72,8 @@ void json_bytes(struct json_members *m, const char *name, const char *text, size
 /* null: NULL or "". */
 void json_text(struct json_members *m, const char *name, const char *text);
 void json_number(struct json_members *m, const char *name, bool known, long long number);
+/* Nine digits. */
+void json_real(struct json_members *m, const char *name, double number);
 /* null: negative. */
 void json_bool(struct json_members *m, const char *name, int value);
 

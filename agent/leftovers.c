@@ -65,9 +65,9 @@ static bool is_none_of_its(void *user, pid_t pid)
 
 void leftovers_kill_of(struct group *group, unsigned seat, uint32_t generation)
 {
-    AUTO_FREE char *environ = malloc(ENVIRON_BYTES);
-    struct mark mark = {.group = group, .environ = environ};
-    if (!environ)
+    AUTO_FREE char *room = malloc(ENVIRON_BYTES);
+    struct mark mark = {.group = group, .environ = room};
+    if (!room)
         return;
     snprintf(mark.slot, sizeof mark.slot, ENV_SLOT "=%u", seat);
     snprintf(mark.generation, sizeof mark.generation, ENV_GENERATION "=%u", generation);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lifecycle.h"
 
-#include <stdbool.h>
+#include <assert.h>
 #include <stdint.h>
 
 static const char *const state_names[JOB_STATES_N] = {
@@ -144,4 +144,39 @@ const char *lifecycle_state_name(enum job_state state)
 const char *lifecycle_event_name(enum job_event event)
 {
     return event < JOB_EVENTS_N ? event_names[event] : "?";
+}
+
+/* The only place that changes the state. */
+static void take(struct lifecycle *life, enum job_event event)
+{
+    unsigned next = lifecycle_next(life->state, event);
+    if (next == JOB_BUG)
+        life->on_bug(life->user, event);
+    if (next >= JOB_STATES_N)
+        return;
+    life->on_leave(life->user, (enum job_state)next, event);
+    life->state = (enum job_state)next;
+    life->on_enter(life->user);
+}
+
+void lifecycle_hold(struct lifecycle *life)
+{
+    life->taking = true;
+}
+
+void lifecycle_release(struct lifecycle *life)
+{
+    life->taking = true;
+    for (unsigned i = 0; i < life->events_n; i++)
+        take(life, life->events[i]);
+    life->events_n = 0;
+    life->taking = false;
+}
+
+void lifecycle_post(struct lifecycle *life, enum job_event event)
+{
+    assert(life->events_n < LIFECYCLE_EVENTS_MAX);
+    life->events[life->events_n++] = event;
+    if (!life->taking)
+        lifecycle_release(life);
 }

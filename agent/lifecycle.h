@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The states of a job, the events that move it, and the table of edges between them. Pure data: a test walks
- * every pair. What a state does when it is entered: job.c. */
+/* The states of a job, the events that move it, the table of edges between them, and the one function that goes along an
+ * edge. Knows nothing of jobs: tests walk every pair and drive it at random. What a state does when it is entered: job.c. */
 #ifndef LAUNCH_AGENT_LIFECYCLE_H
 #define LAUNCH_AGENT_LIFECYCLE_H
+
+#include <stdbool.h>
 
 enum job_state {
     JOB_LAUNCH,     /* starts an attempt */
@@ -43,5 +45,28 @@ enum job_event {
 unsigned lifecycle_next(enum job_state state, enum job_event event);
 const char *lifecycle_state_name(enum job_state state);
 const char *lifecycle_event_name(enum job_event event);
+
+#define LIFECYCLE_EVENTS_MAX 16
+
+/* Where a job is, and what is still to be taken. Zeroed it is in LAUNCH, which nothing enters. */
+struct lifecycle {
+    enum job_state state; /* changed by lifecycle.c alone */
+    enum job_event events[LIFECYCLE_EVENTS_MAX];
+    unsigned events_n;
+    bool taking;
+    /* The state is left for `next`: state is the old one still when it is called, and the new one when it returns. */
+    void (*on_leave)(void *user, enum job_state next, enum job_event why);
+    void (*on_enter)(void *user); /* state has just become another one, or the same one again */
+    void (*on_bug)(void *user,
+                   enum job_event event); /* that can't be in this state: nothing changes */
+    void *user;
+};
+
+/* Takes the event now or, when it is posted by a callback of another one, right after that. */
+void lifecycle_post(struct lifecycle *life, enum job_event event);
+
+/* Between the two, events are kept. */
+void lifecycle_hold(struct lifecycle *life);
+void lifecycle_release(struct lifecycle *life);
 
 #endif

@@ -2,6 +2,7 @@
 #include "log.h"
 
 #include "../proto/clock.h"
+#include "clean.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -47,9 +48,10 @@ static void put(const char *prefix, const char *format, va_list ap)
     char line[LINE_BYTES];
     int n = snprintf(line, sizeof line, "%s", prefix);
     int more = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, ap);
-    size_t used = strlen(line);
     if (more < 0)
         return;
+    /* Names of programs, files and jobs are quoted in it: none of them steers the terminal. */
+    size_t used = strlen(clean(line, sizeof line - 1, line));
     line[used++] = '\n';
     log_block(line, used);
 }

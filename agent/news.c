@@ -38,6 +38,12 @@ static void note_failure(struct job *job, const struct rank *rank, enum reason r
     gpu_watch_explain(&job->gpu_watch, rank, f->what, sizeof f->what);
 }
 
+/* No worker is left: what is there still was left behind by one. */
+static bool is_tidying(const struct job *job)
+{
+    return job->life.state == JOB_SWEEP || job->life.state == JOB_PURGE;
+}
+
 bool news_never_joined(const struct job *job, uint32_t rank)
 {
     return host_board_stage(&job->attempt.board, rank) == STAGE_NONE;
@@ -47,12 +53,12 @@ bool news_never_joined(const struct job *job, uint32_t rank)
  * in the next collective. */
 static bool is_missed(const struct job *job, uint32_t rank)
 {
-    if (job->state == JOB_HEAL)
+    if (job->life.state == JOB_HEAL)
         return true;
-    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS)
+    if (job->life.state != JOB_RUN && job->life.state != JOB_RENDEZVOUS)
         return false;
     return host_board_is_member(&job->attempt.board, rank) ||
-           (job->state == JOB_RENDEZVOUS && news_never_joined(job, rank));
+           (job->life.state == JOB_RENDEZVOUS && news_never_joined(job, rank));
 }
 
 void news_note_early_leaver(struct job *job, const struct rank *rank)
@@ -108,10 +114,12 @@ void news_on_rank_exit(void *user, struct rank *rank)
         relay_rank_drain(job->relay, rank->index, DRAIN_MS);
     if (group_note_exit(&job->group, rank->index))
         job_post(job, EVENT_ENDED);
-    if (known && job->state == JOB_HEAL)
+    if (known && job->life.state == JOB_HEAL)
         job_post(job, EVENT_HEAL);
-    if (job->heal.loss[rank->index] == LOSS_FOR_GOOD)
+    if (job->heal.loss[rank->index] == LOSS_FOR_GOOD) {
+        leftovers_kill_of(&job->group, rank->seat, rank->generation);
         rank_forget(rank); /* whatever fails later, this is not why */
+    }
     news_look_after_leftovers(job);
 }
 
@@ -147,7 +155,7 @@ static void release(struct job *job)
 void news_on_buried(void *user)
 {
     struct job *job = user;
-    if (job->state == JOB_HEAL)
+    if (job->life.state == JOB_HEAL)
         release(job);
     news_look_after_leftovers(job);
 }
@@ -156,15 +164,18 @@ void news_on_buried(void *user)
 void news_on_bell(void *user)
 {
     struct job *job = user;
-    if (job->state == JOB_RUN && !job->heal.consented && heal_consented(job))
+    if (job->life.state != JOB_RUN)
+        return;
+    if (!job->heal.consented && heal_consented(job))
         reserve_fill(&job->reserve);
+    reserve_look(&job->reserve);
 }
 
 void news_on_stage(void *user, uint32_t rank, enum stage stage)
 {
     struct job *job = user;
     log_debug("rank %u: %s", rank, stage_name(stage));
-    if (stage != STAGE_JOINED)
+    if (stage != STAGE_JOINED || is_tidying(job))
         return;
     attempt_watch(&job->attempt, &job->loop, rank, on_lock_lost, job);
     if (++job->joined == 1)
@@ -195,10 +206,9 @@ void news_on_outlet_gone(void *user, enum relay_stream_kind kind)
 
 void news_look_after_leftovers(struct job *job)
 {
-    bool ending = job->state == JOB_SWEEP || job->state == JOB_PURGE;
-    if (leftovers_reap(&job->group) && ending)
+    if (leftovers_reap(&job->group) && is_tidying(job))
         job_decide(job);
-    else if (job->state == JOB_PURGE)
+    else if (job->life.state == JOB_PURGE)
         leftovers_kill(&job->group);
 }
 
@@ -235,11 +245,12 @@ void news_on_signal(void *user, const struct signalfd_siginfo *info)
 /* A rank that is named does not get the time of the others: it may hang. */
 static int request_restart(struct job *job, int rank, struct err *err)
 {
-    if (job->state != JOB_RUN && job->state != JOB_RENDEZVOUS && job->state != JOB_HEAL)
+    if (job->life.state != JOB_RUN && job->life.state != JOB_RENDEZVOUS &&
+        job->life.state != JOB_HEAL)
         return err_set(
-            err, -EBUSY, "the job is in state %s: it is %s", lifecycle_state_name(job->state),
-            job->state == JOB_RESTART || job->restart_asked ? "being started again already"
-                                                            : "ending");
+            err, -EBUSY, "the job is in state %s: it is %s", lifecycle_state_name(job->life.state),
+            job->life.state == JOB_RESTART || job->restart_asked ? "being started again already"
+                                                                 : "ending");
     job->restart_asked = true;
     if (rank != WIRE_ALL_RANKS)
         rank_signal(&job->group.ranks[rank], SIGKILL);
@@ -259,12 +270,15 @@ static int pass_signal(struct job *job, int rank, int sig, struct err *err)
 
 int news_on_request(struct job *job, const struct wire_request *request, pid_t who, struct err *err)
 {
-    static const char *const asked[WIRE_VERBS_N] = {[WIRE_STOP] = "to end",
-                                                    [WIRE_KILL] = "to end now",
-                                                    [WIRE_RESTART] = "to start all ranks again"};
-    if (asked[request->verb])
-        log_info("asked %s (launch %s, pid %d)", asked[request->verb],
-                 request->verb == WIRE_RESTART ? "restart" : "stop", (int)who);
+    static const struct {
+        const char *what, *command;
+    } asked[WIRE_VERBS_N] = {[WIRE_STOP] = {"to end", "stop"},
+                             [WIRE_KILL] = {"to end now", "stop"},
+                             [WIRE_RESTART] = {"to start all ranks again", "restart"},
+                             [WIRE_GROW] = {"for lost ranks to come back", "grow"}};
+    if (asked[request->verb].what)
+        log_info("asked %s (launch %s, pid %d)", asked[request->verb].what,
+                 asked[request->verb].command, (int)who);
     switch (request->verb) {
     case WIRE_STOP:
         request_stop(job, SIGTERM);
@@ -276,6 +290,8 @@ int news_on_request(struct job *job, const struct wire_request *request, pid_t w
         return 0;
     case WIRE_RESTART:
         return request_restart(job, request->rank, err);
+    case WIRE_GROW:
+        return heal_grow(job, request->rank, err);
     case WIRE_SIGNAL:
         return pass_signal(job, request->rank, request->number, err);
     default:
@@ -287,10 +303,10 @@ int news_on_request(struct job *job, const struct wire_request *request, pid_t w
 void news_on_limit(uv_timer_t *timer)
 {
     struct job *job = timer->data;
-    bool tidying = job->state == JOB_SWEEP || job->state == JOB_PURGE;
-    if (job->stop_signal || job->state == JOB_DONE || (tidying && !job->failure.happened))
+    if (job->stop_signal || job->life.state == JOB_DONE ||
+        (is_tidying(job) && !job->failure.happened))
         return;
-    if (job->state == JOB_RESTART)
+    if (job->life.state == JOB_RESTART)
         log_error("the job's time is over (--timeout)");
     if (!job->failure.happened) {
         job->failure =

@@ -159,7 +159,7 @@ static int open_rank(struct notify_rank *r, uv_loop_t *loop, struct err *err)
     if (rc < 0)
         return rc;
     r->watch = watch_start(loop, r->fd, on_readable, r);
-    return r->watch ? 0 : err_set_errno(err, -ENOMEM, "watch");
+    return r->watch ? 0 : err_set_errno(err, -errno, "watch");
 }
 
 /* One descriptor a rank more than a job without these sockets needs. */

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -279,6 +280,8 @@ static void ask_all(const struct calls *calls, const struct gpu_list *gpus, unsi
             ask_matrix(calls, want, to[i].device, gpus, gpu);
         if (to[i].rc == NVML_SUCCESS && want & NVML_REST)
             ask_rest(calls, to[i].device, gpu);
+        if (to[i].rc == NVML_SUCCESS && want & NVML_HEALTH)
+            nvml_health_ask(calls->lib.handle, to[i].device, &gpu->health);
     }
     for (unsigned i = 0; i < gpus->n; i++)
         for (unsigned j = 0; j < gpus->n; j++)
@@ -295,6 +298,16 @@ struct nvml_ask {
     int fd; /* ends when the helper does, or has done */
     pid_t pid;
 };
+
+/* The file that was loaded: its name ends in the version of the driver that it came with. */
+static void name_library(const struct nvml_lib *lib, struct nvml_facts *facts)
+{
+    Dl_info info;
+    char path[PATH_MAX];
+    if (dladdr(*(void *const *)&lib->init, &info) && realpath(info.dli_fname, path) &&
+        strlen(path) < sizeof facts->library)
+        memcpy(facts->library, path, strlen(path) + 1);
+}
 
 /* The write end is closed as soon as all is told: what NVML does at the end of its process need not be waited for. */
 static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t parent)
@@ -313,6 +326,7 @@ static _Noreturn void be_helper(const struct nvml_ask *ask, int write_end, pid_t
         _exit(0);
     }
     find_calls(&calls);
+    name_library(&calls.lib, facts);
     int rc = calls.lib.init();
     if (rc != NVML_SUCCESS) {
         snprintf(facts->why, sizeof facts->why, "nvmlInit: %s", calls.lib.error(rc));
@@ -336,6 +350,7 @@ static void nothing_told(struct nvml_facts *facts, unsigned n)
         gpu->compute_mode = gpu->persistence = gpu->fabric = gpu->fabric_health = -1;
         gpu->fabric_status = gpu->most_gen = gpu->most_width = -1;
         gpu->link_version = gpu->link_mbps = -1;
+        memset(&gpu->health, -1, sizeof gpu->health);
         memset(gpu->level, -1, sizeof gpu->level);
         memset(gpu->p2p, -1, sizeof gpu->p2p);
     }
@@ -385,7 +400,7 @@ struct nvml_ask *nvml_ask_start(const struct gpu_list *gpus, const char *sysroot
 /* What a driver wrote is input. */
 static void check_texts(struct nvml_facts *facts)
 {
-    facts->why[sizeof facts->why - 1] = '\0';
+    facts->why[sizeof facts->why - 1] = facts->library[sizeof facts->library - 1] = '\0';
     for (unsigned i = 0; i < facts->n; i++) {
         struct nvml_gpu *gpu = &facts->gpu[i];
         gpu->error[sizeof gpu->error - 1] = gpu->name[sizeof gpu->name - 1] = '\0';

@@ -5,6 +5,7 @@
 #define LAUNCH_AGENT_NVML_FACTS_H
 
 #include "gpu.h"
+#include "nvml_health.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +23,8 @@ enum nvml_p2p { P2P_READ, P2P_WRITE, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_KINDS
 #define NVML_REST (1u << 1)    /* all that is not P2P */
 #define NVML_ONE_WAY (1u << 2) /* P2P from the first GPU of a pair to the second only */
 #define NVML_P2P(kind) (1u << (3 + (kind)))
-#define NVML_ALL (~NVML_ONE_WAY)
+#define NVML_HEALTH (1u << 8) /* for those who judge it */
+#define NVML_ALL (~(NVML_ONE_WAY | NVML_HEALTH))
 
 /* A fact that NVML does not tell, or was not asked for, is -1. */
 struct nvml_gpu {
@@ -40,7 +42,8 @@ struct nvml_gpu {
     uint8_t links_to[GPU_MAX];
     int8_t level[GPU_MAX];            /* nvmlDeviceGetTopologyCommonAncestor */
     int8_t p2p[P2P_KINDS_N][GPU_MAX]; /* nvmlDeviceGetP2PStatus */
-    unsigned users_n;                 /* may be more than fit */
+    struct nvml_health health;
+    unsigned users_n; /* may be more than fit */
     struct nvml_user {
         pid_t pid;
         uint64_t bytes;
@@ -50,7 +53,8 @@ struct nvml_gpu {
 
 struct nvml_facts {
     bool usable;
-    char why[128]; /* not usable: why */
+    char why[128];     /* not usable: why */
+    char library[256]; /* the file that was loaded; empty: none */
     unsigned n;
     struct nvml_gpu gpu[GPU_MAX]; /* in the order of the list that was given */
 };

@@ -133,10 +133,9 @@ static bool is_plain_shared_object(int fd, const char *head, ssize_t n)
     return true;
 }
 
-/* launch-run lies beside this executable (build tree) or in ../libexec/launch (installed). */
-static int find_runner(char **ret_path, struct err *err)
+int program_find_ours(const char *name, const char *what, char **ret_path, struct err *err)
 {
-    static const char *const places[] = {"launch-run", "../libexec/launch/launch-run"};
+    static const char *const places[] = {"", "../libexec/launch/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0)
@@ -146,16 +145,14 @@ static int find_runner(char **ret_path, struct err *err)
     if (slash)
         *slash = '\0';
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        snprintf(path, sizeof path, "%s/%s", self, places[i]);
+        snprintf(path, sizeof path, "%s/%s%s", self, places[i], name);
         if (check_file(path) == 0) {
             *ret_path = strdup(path);
-            return *ret_path ? 0 : err_set_errno(err, -ENOMEM, "launch-run");
+            return *ret_path ? 0 : err_set_errno(err, -ENOMEM, "%s", name);
         }
     }
-    return err_set(err, -ENOENT,
-                   "launch-run, which runs shared objects, is neither in %s nor in "
-                   "%s/../libexec/launch",
-                   self, self);
+    return err_set(err, -ENOENT, "%s, which %s, is neither in %s nor in %s/../libexec/launch", name,
+                   what, self, self);
 }
 
 /* argv as it is, or with a helper and its own options in front of the user's word. */
@@ -192,7 +189,7 @@ static int decide(struct program *p, char **argv, struct err *err)
         if (rc < 0)
             return rc;
     } else if (has_suffix(p->path, ".so") && is_plain_shared_object(fd, head, n)) {
-        int rc = find_runner(&p->helper, err);
+        int rc = program_find_ours("launch-run", "runs shared objects", &p->helper, err);
         if (rc < 0)
             return rc;
     } else if (fd >= 0 && n >= 0 && !memchr(head, '\0', (size_t)n)) {

@@ -49,6 +49,11 @@ char *const *program_argv(const struct program *p, uint32_t local_rank);
 /* Takes a zeroed one too. */
 void program_finish(struct program *p);
 
+/* A program that comes with launch: beside this executable (build tree) or in ../libexec/launch (installed). *ret_path: owned
+ * by the caller. -ENOENT, with what it does ("runs shared objects") in the text; -ENOMEM. */
+MUST_CHECK int program_find_ours(const char *name, const char *what, char **ret_path,
+                                 struct err *err);
+
 /* Exit code for an errno of execve(): 127 for ENOENT and ENOTDIR, else 126. */
 int program_exit_code(int exec_errno);
 

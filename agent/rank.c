@@ -90,11 +90,12 @@ int rank_start(struct rank *rank, uv_loop_t *loop, struct spawn_group *group,
     rank->last_pid = rank->pid;
     rank->watch = watch_start(loop, rank->pidfd, on_exit_news, rank);
     if (!rank->watch) {
+        rc = -errno;
         kill(rank->pid, SIGKILL);
         waitid(P_PIDFD, (id_t)rank->pidfd, &(siginfo_t){0}, WEXITED);
         close_fd(&rank->pidfd);
         rank->pid = 0;
-        return err_set_errno(err, -ENOMEM, "pidfd");
+        return err_set_errno(err, rc, "pidfd");
     }
     return 0;
 }

@@ -20,6 +20,7 @@ struct rank {
     int pidfd;                 /* owned; -1 without a process */
     struct spawn_group *group; /* borrowed: the attempt it belongs to */
     unsigned seat;             /* of its process in the group: LAUNCH_SLOT */
+    bool background;           /* it is of low priority still */
     uint32_t generation;       /* in which its process was started: LAUNCH_GENERATION */
     struct watch *watch;       /* owned; of the pidfd */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 
+#include "clean.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,12 +45,10 @@ static const char *last_lines(const char *text, size_t n, unsigned lines)
 static size_t put_clean(FILE *out, const char *line, size_t n)
 {
     size_t shown = n < LINE_BYTES ? n : LINE_BYTES;
-    for (size_t i = 0; i < shown; i++) {
-        unsigned char c = (unsigned char)line[i];
-        bool c1 = c == 0xc2 && i + 1 < shown && (unsigned char)line[i + 1] < 0xa0;
-        fputc((c < ' ' && c != '\t') || c == 127 || c1 ? '?' : c, out);
-        i += c1;
-    }
+    char text[LINE_BYTES];
+    memcpy(text, line, shown);
+    clean_lines(text, shown);
+    fwrite(text, 1, shown, out);
     return n - shown;
 }
 
@@ -66,9 +66,7 @@ static void PRINTF_LIKE(2, 3) put_note(struct writer *w, const char *format, ...
     vsnprintf(line, sizeof line, format, ap);
     va_end(ap);
     fputs("launch:   ", w->out);
-    for (const char *c = line; *c; c++)
-        fputc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, w->out);
-    fputc('\n', w->out);
+    fprintf(w->out, "%s\n", clean(line, sizeof line, line));
 }
 
 /* At most `lines` lines from the end of a block under a title; nothing for an empty one. */
@@ -148,7 +146,21 @@ static unsigned lines_of_end(const struct report *r)
 {
     unsigned others = r->others_n < REPORT_OTHERS ? r->others_n : REPORT_OTHERS + 1;
     return others + (r->stopped != 0) + (r->core && *r->core) + (r->logs != NULL) +
-           (r->hint != NULL) + (r->next != NULL);
+           (r->reason.known != NULL) + (r->reason.warning != NULL) + (r->hint != NULL) +
+           (r->next != NULL);
+}
+
+static void put_reason(struct writer *w, const struct known_reason *reason)
+{
+    const struct known *known = reason->known;
+    if (!known)
+        return;
+    put_note(w, known->reference ? "known: %s (%s)" : "known: %s", known->cause, known->reference);
+    if (!reason->warning)
+        return;
+    char warning[LINE_BYTES];
+    snprintf(warning, sizeof warning, "%.*s", (int)reason->warning_n, reason->warning);
+    put_note(w, "NCCL's last warning: %s", clean(warning, sizeof warning, warning));
 }
 
 /* Python prints what it has also left in the error file. */
@@ -194,6 +206,7 @@ char *report_text(const struct report *r, size_t *ret_n)
         put_note(&w, "core dump: %s", r->core);
     if (r->logs)
         put_note(&w, "full logs: %s", r->logs);
+    put_reason(&w, &r->reason);
     if (r->hint)
         put_note(&w, "try: %s", r->hint);
     if (r->next)

@@ -6,6 +6,7 @@
 
 #include "../proto/board.h"
 #include "../proto/status.h"
+#include "doctor/known.h"
 #include "errorfile.h"
 
 #include <stdbool.h>
@@ -56,11 +57,12 @@ struct report {
     const struct errorfile *said; /* the worker's error file */
     const char
         *evidence; /* lines of ours: why a rank counts as hung, what proves that memory ran out */
-    const char *core; /* where the core dump is */
-    const char *logs; /* directory with the full logs */
-    const char *hint; /* what to try */
-    const char *next; /* what happens now: "starting all 4 ranks again ..." */
-    int exit_code;    /* of the launcher, if it ends now; -1: the job is started again */
+    const char *core;           /* where the core dump is */
+    const char *logs;           /* directory with the full logs */
+    struct known_reason reason; /* a known failure that its texts tell of */
+    const char *hint;           /* what to try */
+    const char *next;           /* what happens now: "starting all 4 ranks again ..." */
+    int exit_code;              /* of the launcher, if it ends now; -1: the job is started again */
     bool colour;
 };
 

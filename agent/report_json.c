@@ -20,6 +20,19 @@ static void put_others(struct json_members *m, const struct report *r)
     json_number(m, "consequences_total", true, r->others_n);
 }
 
+static void put_reason(struct json_members *m, const struct known_reason *reason)
+{
+    json_name(m, "known");
+    if (!reason->known) {
+        fputs("null", m->out);
+        return;
+    }
+    struct json_members inner = {.out = m->out, .before = "{", .between = ", "};
+    known_put_json(&inner, reason->known);
+    json_bytes(&inner, "warning", reason->warning, reason->warning_n);
+    fputc('}', m->out);
+}
+
 char *report_json(const struct report *r, size_t *ret_n)
 {
     char *text = NULL;
@@ -55,6 +68,7 @@ char *report_json(const struct report *r, size_t *ret_n)
     put_others(&m, r);
     json_text(&m, "core", r->core);
     json_text(&m, "logs", r->logs);
+    put_reason(&m, &r->reason);
     json_text(&m, "hint", r->hint);
     json_text(&m, "next", r->next);
     json_number(&m, "exit_code", r->exit_code >= 0, r->exit_code);

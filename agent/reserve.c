@@ -5,6 +5,8 @@
 
 #include <signal.h>
 
+#define AGAIN_MS 20
+
 static void close_pipes(struct reserve *r, uint32_t i)
 {
     for (enum relay_stream_kind kind = 0; kind < RELAY_KINDS_N; kind++)
@@ -17,18 +19,28 @@ static void on_exit_(void *user, struct rank *standby)
     char what[512];
     close_pipes(r, standby->index - r->group->n);
     rank_describe_end(standby, what, sizeof what);
+    bool killed = standby->signalled && standby->code == SIGKILL && !standby->stopped_by_us;
+    if (killed) /* so that the kill is not taken for another's later */
+        oom_explain(r->oom, true, what, sizeof what);
     if (!standby->stopped_by_us)
         log_warn("a standby (pid %d) %s before it was needed", (int)standby->last_pid, what);
     r->on_gone(r->user);
 }
 
 int reserve_init(struct reserve *r, struct attempt *attempt, struct attempt_config *config,
-                 struct group *group, void (*on_gone)(void *user), void *user)
+                 struct group *group, struct oom *oom, uv_loop_t *loop, void (*on_gone)(void *user),
+                 void *user)
 {
-    *r = (struct reserve){
-        .attempt = attempt, .config = config, .group = group, .on_gone = on_gone, .user = user};
+    *r = (struct reserve){.attempt = attempt,
+                          .config = config,
+                          .group = group,
+                          .oom = oom,
+                          .on_gone = on_gone,
+                          .user = user};
     if (!group->spares_n)
         return 0;
+    uv_timer_init(loop, &r->again);
+    r->again.data = r;
     r->pipes = calloc(group->spares_n, sizeof *r->pipes);
     if (!r->pipes)
         return -ENOMEM;
@@ -49,6 +61,36 @@ void reserve_fill(struct reserve *r)
             log_warn("a standby can't be started: %s", err.text);
     }
 }
+
+/* ---- priority ---- */
+
+/* False: later. */
+static bool raise_priority(struct rank *process)
+{
+    if (!process->background || !rank_alive(process))
+        return true;
+    process->background = spawn_foreground(process->pid) == -EAGAIN;
+    return !process->background;
+}
+
+static void on_again(uv_timer_t *timer)
+{
+    reserve_look(timer->data);
+}
+
+void reserve_look(struct reserve *r)
+{
+    bool done = true;
+    for (uint32_t i = 0; i < r->group->n; i++)
+        done &= raise_priority(&r->group->ranks[i]);
+    for (uint32_t i = 0; i < r->group->spares_n; i++)
+        if (host_board_is_warm(&r->attempt->board, i))
+            done &= raise_priority(&r->group->spares[i]);
+    if (!done)
+        uv_timer_start(&r->again, on_again, AGAIN_MS, 0);
+}
+
+/* ---- use ---- */
 
 /* near: only if it was made like the rank, with its GPU's context. */
 static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank, bool near)
@@ -76,11 +118,16 @@ static bool use(struct reserve *r, uint32_t rank, bool near)
 
 bool reserve_use(struct reserve *r, uint32_t rank)
 {
-    return use(r, rank, true) || use(r, rank, false);
+    bool used = use(r, rank, true) || use(r, rank, false);
+    if (used)
+        reserve_look(r);
+    return used;
 }
 
 void reserve_dismiss(struct reserve *r)
 {
+    if (r->group->spares_n)
+        uv_timer_stop(&r->again);
     for (uint32_t i = 0; i < r->group->spares_n; i++) {
         rank_signal(&r->group->spares[i], SIGKILL);
         close_pipes(r, i);

@@ -306,7 +306,7 @@ static int start_loop(struct roof *roof, struct err *err)
         rc = add_streams(roof, i, err);
         job->watch = watch_start(&roof->loop, job->gate[0], on_gate, job);
         if (rc == 0 && !job->watch)
-            rc = err_set_errno(err, -ENOMEM, "job %s", job->spec->name);
+            rc = err_set_errno(err, -errno, "job %s", job->spec->name);
     }
     return rc < 0 ? rc : signals_start(&roof->signals, &roof->loop, on_signal, roof, err);
 }

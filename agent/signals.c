@@ -26,8 +26,8 @@ int signals_start(struct signals *s, uv_loop_t *loop,
         return err_set_errno(err, -errno, "signalfd");
     s->watch = watch_start(loop, s->fd, on_readable, s);
     if (!s->watch) {
-        close_fd(&s->fd);
-        return err_set_errno(err, -ENOMEM, "signalfd");
+        close_fd(&s->fd); /* keeps errno */
+        return err_set_errno(err, -errno, "signalfd");
     }
     return 0;
 }

@@ -44,6 +44,9 @@ struct spawn_group {
 /* How long children may take to go to their places. */
 #define PLACED_LIMIT_NS NS_PER_S
 
+#define AUTOGROUP_OF(pid) "/proc/" pid "/autogroup"
+#define BACKGROUND_NICE "10" /* a tenth of what another has, where both want a CPU */
+
 #define DESCRIPTORS_PER_WORKER 3 /* pidfd, stdout, stderr */
 #define DESCRIPTORS_OF_OURS 50
 
@@ -220,6 +223,16 @@ static void child_take_place(struct seat *seat)
     CALL(SYS_futex, &seat->group->placed, FUTEX_WAKE, 1, NULL);
 }
 
+/* Without autogroups, or when the kernel wants to be left alone for 100 ms, it has the priority that all have. */
+static void child_step_back(void)
+{
+    long fd = CALL(SYS_openat, AT_FDCWD, AUTOGROUP_OF("self"), O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    CALL(SYS_write, fd, BACKGROUND_NICE, sizeof BACKGROUND_NICE - 1);
+    CALL(SYS_close, fd);
+}
+
 static void child_await_gate(struct spawn_group *group)
 {
     for (;;) {
@@ -242,6 +255,8 @@ static void child_run(void *arg)
     if (request->traceable)
         CALL(SYS_prctl, PR_SET_PTRACER, seat->parent, 0, 0); /* fails where there is no Yama */
     CALL(SYS_setsid, 0);
+    if (request->background)
+        child_step_back();
     child_take_place(seat);
     for (int fd = 0; fd < 3; fd++) {
         long rc = request->stdio[fd] >= 0 ? CALL(SYS_dup3, request->stdio[fd], fd, 0) : 0;
@@ -345,4 +360,12 @@ int spawn_start(struct spawn_group *group, unsigned index, const struct spawn_re
     *ret_pid = (pid_t)pid;
     *ret_pidfd = pidfd;
     return 0;
+}
+
+int spawn_foreground(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, AUTOGROUP_OF("%d"), (int)pid);
+    AUTO_FD fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, "0", 1) < 0 && errno == EAGAIN ? -EAGAIN : 0;
 }

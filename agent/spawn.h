@@ -68,9 +68,10 @@ struct spawn_request {
     const char *file; /* for execve() */
     char *const *argv;
     char *const *envp;
-    int stdio[3];   /* become 0, 1, 2; -1: inherit */
-    int keep_fd[2]; /* stay open in the worker, same number; -1: none */
-    bool traceable; /* by us and our helpers, where Yama lets only a parent trace */
+    int stdio[3];    /* become 0, 1, 2; -1: inherit */
+    int keep_fd[2];  /* stay open in the worker, same number; -1: none */
+    bool background; /* of low priority, until spawn_foreground() */
+    bool traceable;  /* by us and our helpers, where Yama lets only a parent trace */
     struct spawn_place place;
     int cgroup_fd; /* cgroup v2 directory the child is born into; 0 or -1, or refused: ours */
     const struct spawn_inherited *inherited;
@@ -93,6 +94,11 @@ void spawn_open_gate(struct spawn_group *group);
 
 /* Sends all away: those at the gate exit without having run anything. */
 void spawn_group_dismiss(struct spawn_group *group);
+
+/* A child that was started in the background goes on as any other. Its priority is that of its session's autogroup, which
+ * everybody may raise again to what it was (not so nice and SCHED_IDLE), but no two within 100 ms. pid: not reaped.
+ * 0: it does, or the kernel has no autogroups and it always did; -EAGAIN: later. */
+MUST_CHECK int spawn_foreground(pid_t pid);
 
 /* What became of child `index`, once it has exited: stage SPAWN_OK means that it reached its program. */
 struct spawn_record spawn_result(const struct spawn_group *group, unsigned index);

@@ -123,21 +123,12 @@ static void free_if_over(struct stream *s)
         return;
     if (s->sink->owner == s)
         sink_disown(s->sink);
-    if (!s->poll_closed)
-        return;
     struct stream_set *set = s->set;
     if (s->next)
         s->next->prev = s->prev;
     *(s->prev ? &s->prev->next : &set->first) = s->next;
     free(s);
     set->on_freed(set);
-}
-
-static void on_poll_closed(uv_handle_t *handle)
-{
-    struct stream *s = CONTAINER_OF(handle, struct stream, poll);
-    s->poll_closed = true;
-    free_if_over(s);
 }
 
 static void on_match(void *user, const char *line, size_t n)
@@ -170,9 +161,8 @@ static void close_files(struct stream *s)
 static void stream_end(struct stream *s)
 {
     close_files(s);
-    uv_close((uv_handle_t *)&s->poll, on_poll_closed);
+    watch_stop(&s->watch);
     close_fd(&s->fd);
-    s->polling = false;
     deadline_clear(&s->set->alarm, &s->idle);
     s->set->on_end(s);
     if (s->n_held)
@@ -339,17 +329,12 @@ static void stream_rest(struct stream *s)
     free_if_over(s);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events);
-
 /* Makes polling match the state; last thing that is done to a stream, which may be freed here. */
 static void stream_settle(struct stream *s)
 {
     bool reading = s->fd >= 0 && !s->in_line && !s->set->closing && !file_full(s);
     if (reading != s->polling && s->fd >= 0) {
-        if (reading)
-            uv_poll_start(&s->poll, UV_READABLE, on_readable);
-        else
-            uv_poll_stop(&s->poll);
+        watch_pause(s->watch, !reading);
         s->polling = reading;
     }
     stream_rest(s);
@@ -402,11 +387,9 @@ static bool is_its_turn(const struct stream *s)
     return !k->outlet.waiting && (k->owner ? k->owner == s : !k->first);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_readable(void *user)
 {
-    (void)status; /* read() tells */
-    (void)events;
-    struct stream *s = CONTAINER_OF(poll, struct stream, poll);
+    struct stream *s = user;
     struct sink *k = s->sink;
     for (unsigned i = 0; i < READS_PER_WAKE && s->fd >= 0; i++) {
         if (!s->route.hidden && !is_its_turn(s)) {
@@ -481,11 +464,13 @@ int stream_create(struct stream **ret, struct stream_set *set, struct sink *sink
     struct stream *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
-    int rc = uv_poll_init(set->alarm.timer.loop, &s->poll, mine);
-    if (rc < 0) {
+    s->watch = watch_start(set->alarm.timer.loop, mine, on_readable, s);
+    if (!s->watch) {
+        int rc = -errno;
         free(s);
         return rc;
     }
+    s->polling = true;
     s->set = set;
     s->sink = sink;
     s->rank = rank;

@@ -8,6 +8,7 @@
 #include "alarm.h"
 #include "outlet.h"
 #include "relay.h"
+#include "watch.h"
 
 #define STREAM_PREFIXED_BYTES                                                                      \
     (2 * RELAY_CHUNK_BYTES) /* lines with their prefixes, a turn at a time */
@@ -35,10 +36,10 @@ struct stream {
     unsigned rank;
     enum relay_stream_kind kind;
     int fd; /* -1: at its end; what is held is still to be written */
-    uv_poll_t poll;
+    struct watch *watch;
     struct relay_route route;
     struct sieve sieve;
-    bool polling, poll_closed;
+    bool polling;
     bool draining; /* its worker is gone: what it wrote is taken, room or not */
     bool in_line;
     bool widened;   /* was full once; see pipe_widen() */

@@ -42,6 +42,12 @@ void topo_nvml_trouble(FILE *out, const struct topology *t);
 const char *topo_p2p_cell(const struct topology *t, enum nvml_p2p kind, unsigned i, unsigned j);
 const char *topo_p2p_words(const char *cell);
 
+/* A set of GPUs, a bit for each: "GPU 2", "GPUs 0-3,6". */
+struct topo_gpus {
+    char text[160];
+};
+struct topo_gpus topo_name_gpus(uint64_t set);
+
 /* "completed", "not started", ...; NULL: the GPU needs no fabric, or it is not known. */
 const char *topo_fabric(const struct nvml_gpu *gpu);
 

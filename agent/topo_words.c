@@ -68,14 +68,9 @@ void topo_link(struct pci_link link, char ret[16])
 
 /* ---- groups of GPUs: a bit for each ---- */
 
-struct gpus {
-    char text[160];
-};
-
-/* "GPU 2", "GPUs 0-3,6" */
-static struct gpus name_gpus(uint64_t set)
+struct topo_gpus topo_name_gpus(uint64_t set)
 {
-    struct gpus name;
+    struct topo_gpus name;
     const char *word = set & (set - 1) ? "GPUs " : "GPU ";
     struct bitset numbers = {.word = {set}};
     snprintf(name.text, sizeof name.text, "%s", word);
@@ -187,10 +182,10 @@ static void say_islands(FILE *out, const struct topology *t)
         unsigned n = (unsigned)__builtin_popcountll(group);
         left &= ~group;
         if (n == 1) {
-            fprintf(out, "%s has no %s.\n", name_gpus(group).text, link_word(t));
+            fprintf(out, "%s has no %s.\n", topo_name_gpus(group).text, link_word(t));
             continue;
         }
-        fprintf(out, "%s talk over %s (", name_gpus(group).text, link_word(t));
+        fprintf(out, "%s talk over %s (", topo_name_gpus(group).text, link_word(t));
         put_speed(out, t, group);
         fprintf(out, ").\n");
         size = n < size ? n : size;
@@ -226,7 +221,7 @@ static void say_no_links(FILE *out, const struct topology *t)
         uint64_t group = group_of(t, first_of(left), one_switch);
         left &= ~group;
         if (group & (group - 1))
-            fprintf(out, "%s share a PCIe switch (PIX).\n", name_gpus(group).text);
+            fprintf(out, "%s share a PCIe switch (PIX).\n", topo_name_gpus(group).text);
     }
     static const char *const through[PCI_NEAR_N] = {
         [PCI_PXB] = "several PCIe switches",
@@ -255,8 +250,8 @@ static void say_nodes(FILE *out, const struct topology *t)
             if (pass == 0)
                 with_gpus++;
             else
-                fprintf(out, "%s: NUMA node %d, CPUs %s.\n", name_gpus(set).text, t->node[k].id,
-                        t->node[k].cpus);
+                fprintf(out, "%s: NUMA node %d, CPUs %s.\n", topo_name_gpus(set).text,
+                        t->node[k].id, t->node[k].cpus);
         }
         if (with_gpus < 2)
             return;
@@ -386,7 +381,7 @@ static void check_modes(FILE *out, const struct topology *t)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint64_t set = gpus_with(t, rows[i].member, rows[i].value);
         if (set && (!rows[i].but || set != all_gpus(t)))
-            fprintf(out, "%s: %s.\n", name_gpus(set).text, rows[i].words);
+            fprintf(out, "%s: %s.\n", topo_name_gpus(set).text, rows[i].words);
     }
 }
 
@@ -410,13 +405,13 @@ static void check_fabric(FILE *out, const struct topology *t)
             out,
             "%s: Fabric Manager has not set up the NVSwitches; CUDA fails with error 802: start "
             "nvidia-fabricmanager, of the driver's version%s%s.\n",
-            name_gpus(waiting).text, t->driver[0] ? " " : "", t->driver);
+            topo_name_gpus(waiting).text, t->driver[0] ? " " : "", t->driver);
     if (failed)
         fprintf(out, "%s: Fabric Manager could not set it up: see its log.\n",
-                name_gpus(failed).text);
+                topo_name_gpus(failed).text);
     if (slow)
         fprintf(out, "%s: the NVLink fabric is degraded: see the log of Fabric Manager.\n",
-                name_gpus(slow).text);
+                topo_name_gpus(slow).text);
 }
 
 /* Pairs of which P2P reads or writes give this cell. */
@@ -460,7 +455,7 @@ static void check_places(FILE *out, const struct topology *t)
         lost |= t->gpu[i].pci.numa_node < 0 ? bit(i) : 0;
     if (lost)
         fprintf(out, "%s: the firmware does not tell the NUMA node; NODE and SYS are a guess.\n",
-                name_gpus(lost).text);
+                topo_name_gpus(lost).text);
     for (unsigned i = 0; i < t->rdma_n; i++)
         if (t->nic[i].down)
             fprintf(out, "NIC%u (%s): its port is down.\n", i, t->nic[i].name);

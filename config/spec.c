@@ -176,7 +176,7 @@ int spec_check(struct job_spec *spec, struct err *err)
                            "--share-gpus contradicts --gpu-visibility=job: "
                            "workers that share a GPU see only that one; leave out either");
         spec->gpu_visibility = GPU_VISIBILITY_RANK;
-        int r = imply(spec, "gpu-visibility", "rank", err);
+        r = imply(spec, "gpu-visibility", "rank", err);
         if (r < 0)
             return r;
     }
@@ -189,7 +189,7 @@ int spec_check(struct job_spec *spec, struct err *err)
     /* A list of the user's own is the whole truth, unless there are two. */
     if (given(spec, "restart-on") && !given(spec, "no-restart-on")) {
         spec->no_restart_on = (struct codeset){0};
-        int r = imply(spec, "no-restart-on", "none", err);
+        r = imply(spec, "no-restart-on", "none", err);
         if (r < 0)
             return r;
     }

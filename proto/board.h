@@ -98,8 +98,9 @@ struct board_slot {
         assigned; /* futex, of a spare: 1 + the place its standby goes to; 0: it waits */
 
     /* Written by the worker. */
-    _Alignas(CACHE_LINE) _Atomic uint32_t stage; /* enum stage */
-    _Atomic uint32_t generation;                 /* generation that `stage` belongs to */
+    _Alignas(
+        CACHE_LINE) _Atomic uint32_t stage; /* enum stage; of a spare: JOINED once it is warm */
+    _Atomic uint32_t generation;            /* generation that `stage` belongs to */
     _Atomic int32_t pid;
     _Atomic uint32_t join_flags; /* BOARD_JOIN_*: what the job consents to */
 

@@ -11,7 +11,7 @@ static_assert(sizeof(struct wire_request) == 24, "layout");
 static_assert(offsetof(struct wire_job, age_ms) == 32, "layout");
 static_assert(sizeof(struct wire_job) == 48 + 16 + 2 * 64 + 128 + 256 + PATH_MAX, "layout");
 static_assert(offsetof(struct wire_rank, age_ms) == 24, "layout");
-static_assert(sizeof(struct wire_rank) == 64 + 64 + 80 + 160, "layout");
+static_assert(sizeof(struct wire_rank) == 80 + 64 + 80 + 160, "layout");
 static_assert(sizeof(struct wire_output) == 24 + WIRE_OUTPUT_BYTES, "layout");
 static_assert(sizeof(struct wire_end) == 12 + ERR_TEXT_BYTES, "layout");
 

@@ -23,13 +23,14 @@
 /* Requests: number, name, what is answered before the wire_end. */
 enum wire_verb {
     WIRE_DESCRIBE = 1, /* a wire_job */
-    WIRE_LIST_RANKS,   /* a wire_job, a wire_rank for each rank */
-    WIRE_SHOW_OUTPUT,  /* a wire_output for each rank (or `rank`) and stream: its last bytes */
-    WIRE_STOP,         /* as SIGTERM to launch */
-    WIRE_KILL,         /* as a second one */
-    WIRE_RESTART,      /* all ranks again; `rank` is killed at once */
-    WIRE_SIGNAL,       /* `number` to the workers, or to `rank` */
-    WIRE_WAIT,         /* the wire_end comes when the job is over, with its exit code */
+    WIRE_LIST_RANKS, /* a wire_job, a wire_rank for each rank (or `rank`), and of all for each standby */
+    WIRE_SHOW_OUTPUT, /* a wire_output for each rank (or `rank`) and stream: its last bytes */
+    WIRE_STOP,        /* as SIGTERM to launch */
+    WIRE_KILL,        /* as a second one */
+    WIRE_RESTART,     /* all ranks again; `rank` is killed at once */
+    WIRE_SIGNAL,      /* `number` to the workers, or to `rank` */
+    WIRE_WAIT,        /* the wire_end comes when the job is over, with its exit code */
+    WIRE_GROW,        /* ranks without which the job goes on, or `rank` of them, come back */
     WIRE_VERBS_N
 };
 
@@ -70,15 +71,16 @@ struct wire_job {
 struct wire_rank {
     struct wire_head head;
     uint32_t rank;
-    int32_t pid; /* 0: it has none now */
-    uint32_t stage;
-    uint32_t pad;
+    int32_t pid;                     /* 0: it has none now */
+    uint32_t stage;                  /* of a standby: STAGE_JOINED once it is warm */
+    uint32_t standby;                /* 1: not a rank but standby number `rank` */
     uint64_t age_ms, cpu_ms, rss_kb; /* of the process */
     uint64_t step;
-    uint64_t output_age_ms; /* WIRE_NEVER: it has written nothing, or not through us */
-    char end[64];           /* how it ended; "" while it lives */
-    char gpu[80];           /* "" for none */
-    char line[160];         /* the last one it wrote; may hold anything */
+    uint64_t entered, finished; /* collectives of liblaunch */
+    uint64_t output_age_ms;     /* WIRE_NEVER: it has written nothing, or not through us */
+    char end[64];               /* how it ended; "" while it lives */
+    char gpu[80];               /* "" for none */
+    char line[160];             /* the last one it wrote; may hold anything */
 };
 
 struct wire_output {

@@ -83,17 +83,25 @@ const char *test_dir(void)
     return dir;
 }
 
-void test_write(const char *path, const char *content)
+static void make_parents(char *whole)
 {
-    char whole[2 * PATH_MAX];
-    snprintf(whole, sizeof whole, "%s/%s", dir, path);
     for (char *slash = whole + strlen(dir) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         if (mkdir(whole, 0755) < 0 && errno != EEXIST)
             test_fail(__FILE__, __LINE__, "mkdir %s: %s", whole, strerror(errno));
         *slash = '/';
     }
+}
+
+void test_write(const char *path, const char *content)
+{
+    char whole[2 * PATH_MAX];
+    snprintf(whole, sizeof whole, "%s/%s", dir, path);
     FILE *f = fopen(whole, "w");
+    if (!f && errno == ENOENT) {
+        make_parents(whole);
+        f = fopen(whole, "w");
+    }
     if (!f || fputs(content, f) < 0 || fclose(f) != 0)
         test_fail(__FILE__, __LINE__, "write %s: %s", whole, strerror(errno));
 }

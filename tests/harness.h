@@ -36,6 +36,15 @@ void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
 void test_skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+/* Built with SAN=thread. */
+#ifdef __has_feature
+#define UNDER_TSAN __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#else
+#define UNDER_TSAN 0
+#endif
+
 #define CHECK(expr)                                                                                \
     do {                                                                                           \
         if (!(expr))                                                                               \

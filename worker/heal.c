@@ -6,10 +6,14 @@
 #include "../proto/clock.h"
 #include "../proto/env.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#define OOM_ADJ "/proc/self/oom_score_adj"
+#define OOM_ADJ_FIRST "1000"
+#define OOM_ADJ_BYTES 8
 #define WARM_NICE 10 /* while a standby warms up, beside ranks that work */
 
 /* Of the job's own memory. */
@@ -245,6 +249,36 @@ static void get_warm(const struct launch *l, const struct board_slot *slot)
         pthread_join(thread, NULL);
 }
 
+/* The kernel's out-of-memory killer takes a standby before any rank. ret: what it was, for the way back; "": not known. */
+static void offer_to_oom_killer(char ret[OOM_ADJ_BYTES])
+{
+    int fd = open(OOM_ADJ, O_RDWR | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : pread(fd, ret, OOM_ADJ_BYTES - 1, 0);
+    ret[n > 0 ? n : 0] = '\0';
+    if (n > 0 && pwrite(fd, OOM_ADJ_FIRST, sizeof OOM_ADJ_FIRST - 1, 0) < 0)
+        ret[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+static void withdraw_from_oom_killer(const char *before)
+{
+    int fd = *before ? open(OOM_ADJ, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    (void)!write(fd, before, strlen(before));
+    close(fd);
+}
+
+/* It is not in the way of anybody any more: the agent may raise its priority again. */
+static void tell_warm(const struct launch *l, struct board_slot *slot)
+{
+    uint64_t one = 1;
+    atomic_store_explicit(&slot->stage, STAGE_JOINED, memory_order_release);
+    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
+        return; /* the agent is gone */
+}
+
 static void set_variable(const char *name, uint32_t value, int overwrite)
 {
     char text[16];
@@ -264,7 +298,10 @@ int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret)
 {
     _Atomic uint32_t *assigned = &board_slot(&l->board, spare)->assigned;
     const struct board_head *head = l->board.head;
+    char oom_adj[OOM_ADJ_BYTES];
+    offer_to_oom_killer(oom_adj);
     get_warm(l, board_slot(&l->board, spare));
+    tell_warm(l, board_slot(&l->board, spare));
     for (;;) {
         uint32_t epoch = atomic_load_explicit(&head->epoch, memory_order_acquire);
         uint32_t place = atomic_load_explicit(assigned, memory_order_acquire);
@@ -272,6 +309,7 @@ int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret)
             return launch_fail(l, LAUNCH_FAILED, "board: a standby can't go to place %u", place);
         if (place) {
             *ret = place - 1;
+            withdraw_from_oom_killer(oom_adj);
             set_variables(place - 1);
             return LAUNCH_OK;
         }

@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define NCCL_HAS_REVOKE 22807
 #define STUCK_NS                                                                                   \
@@ -60,9 +59,10 @@ static void await_end(struct line *line, bool or_over)
 static bool cut(struct line *line, bool can_revoke)
 {
     uint64_t until_ns = clock_now_ns() + STUCK_NS;
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                             .tv_nsec = (long)(until_ns % NS_PER_S)};
-    bool locked = pthread_mutex_clocklock(&line->inside, CLOCK_MONOTONIC, &until) == 0;
+    bool locked;
+    /* Not pthread_mutex_clocklock(), which TSan does not know, and C libraries before glibc 2.30 do not have. */
+    while (!(locked = pthread_mutex_trylock(&line->inside) == 0) && clock_now_ns() < until_ns)
+        nccl_nap(NAP_NS);
     if (!locked && !(can_revoke && atomic_load(&line->ready)))
         locked = pthread_mutex_lock(&line->inside) == 0;
     bool ours = !atomic_load(&line->given_up);

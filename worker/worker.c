@@ -307,7 +307,7 @@ static int take_slot(struct launch *l)
         return already_joined(l);
     }
     l->locked = true;
-    l->lock = l->slot->lock;
+    l->held = l->slot->lock;
     forget_predecessor(l->slot);
     return LAUNCH_OK;
 }
@@ -428,21 +428,22 @@ static int join(struct launch *l, unsigned flags)
     return rendezvous(l);
 }
 
-/* The word itself is the kernel's and the agent's, too; behind it are the C library's pointers, which it would follow. */
-static int unlock(struct launch *l)
+/* The C library follows the pointers in it. Only its first word, which is the kernel's, changes while we hold it (see
+ * agent/deathwatch.c), unless the job holds robust locks of its own. */
+static bool lock_is_intact(const struct launch *l)
 {
-    const size_t from = offsetof(pthread_mutex_t, __data.__count);
-    pthread_mutex_t *lock = &l->slot->lock;
-    bool whole = memcmp((char *)lock + from, (char *)&l->lock + from, sizeof *lock - from) == 0;
-    return whole ? pthread_mutex_unlock(lock) : -EPROTO;
+    const size_t word = sizeof(uint32_t);
+    return memcmp((const char *)&l->slot->lock + word, (const char *)&l->held + word,
+                  sizeof l->held - word) == 0;
 }
 
 /* Gives everything back. The mapping stays if the lock in it can't be let go (leaving from
- * another thread; a peer has spoilt it): the C library walks its list of held robust locks, and
- * the list must not point into nowhere. */
+ * another thread, or somebody wrote over it): the C library walks its list of held robust locks, and the list must not
+ * point into nowhere. */
 static void membership_free(struct launch *l)
 {
-    if (l->locked && l->pid == getpid() && unlock(l) != 0)
+    if (l->locked && l->pid == getpid() &&
+        (!lock_is_intact(l) || pthread_mutex_unlock(&l->slot->lock) != 0))
         l->board = (struct board){.fd = -1};
     board_close(&l->board);
     free(l->place_of);

@@ -15,16 +15,17 @@
 struct launch {
     struct board board;
     struct board_slot *slot; /* ours, in board */
-    int bell_fd;          /* the process's own inheritance, not closed here; -1: nobody listens */
-    pid_t pid;            /* a forked child holds a copy of us that it must not use up */
-    bool locked;          /* slot->lock is ours */
-    pthread_mutex_t lock; /* what it was when we took it */
-    uint32_t places;      /* of ranks in the board, dead ones too */
-    uint32_t *place_of;   /* owned: of each rank of this generation; twice the room: read_table() */
+    int bell_fd;        /* the process's own inheritance, not closed here; -1: nobody listens */
+    pid_t pid;          /* a forked child holds a copy of us that it must not use up */
+    bool locked;        /* slot->lock is ours */
+    uint32_t places;    /* of ranks in the board, dead ones too */
+    uint32_t *place_of; /* owned: of each rank of this generation; twice the room: read_table() */
     uint32_t rank, world_size, local_rank;
     int32_t device;
     uint32_t generation, restart_count, spin_ns;
     uint32_t epoch;
+
+    pthread_mutex_t held; /* slot->lock as we took it: peers can write to it */
 
     /* collective.c's; all ranks count alike. */
     uint32_t steps;    /* exchanges begun: the parity chooses the half of the data area */

@@ -76,11 +76,21 @@ MUST_CHECK int bench_run_take(struct bench_run *run, const char *line, size_t n,
 /* Frees what is in it; a zeroed one is fine. */
 void bench_run_finish(struct bench_run *run);
 
+/* Plain mean of the bus bandwidth of all halves, as nccl-tests has it; 0: there are none. */
+double bench_average(const struct bench_run *run);
+/* Halves and pairs with wrong values. */
+int bench_wrong(const struct bench_run *run);
+/* The device of a rank; NULL: it has not told. */
+const struct bench_device *bench_device_of(const struct bench_run *run, int rank);
+
 const char *bench_collective_name(enum bench_collective collective);
 const char *bench_type_name(enum bench_type type);
 /* "none" for -1 */
 const char *bench_op_name(int op);
 unsigned bench_type_bytes(enum bench_type type);
+/* Whether it has an operation, a root. */
+bool bench_reduces(enum bench_collective collective);
+bool bench_has_root(enum bench_collective collective);
 /* bus bandwidth / algorithm bandwidth */
 double bench_factor(enum bench_collective collective, int ranks);
 /* The enum's value, or -1. */

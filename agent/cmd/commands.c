@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "commands.h"
 
+#include "check.h"
+#include "bench.h"
 #include "control.h"
+#include "doctor.h"
 #include "gpus.h"
 #include "help.h"
 #include "topo.h"
@@ -11,8 +14,14 @@
 
 const struct command COMMANDS[] = {
     {"help", "[TOPIC]", "About an option, a group of options, a command or a topic.", cmd_help},
-    {"topo", "[--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]",
+    {"topo", "[--matrix | --transports | --p2p=r|w|n|a|p | --format=FORMAT]",
      "The GPUs, NICs and CPUs of this server and how they are connected.", cmd_topo},
+    {"check", "[--timeout=TIME] [--json] [options of launch]",
+     "Whether NCCL works between the GPUs of this server; if not, what is broken.", cmd_check},
+    {"bench", "[COLLECTIVE] [-b SIZE -e SIZE ...]",
+     "Measures how fast the GPUs reach one another, as nccl-tests does.", cmd_bench},
+    {"doctor", "[RUN | --log FILE] [--json]",
+     "What is wrong with this machine, a running job, or one that left a log.", cmd_doctor},
     {"ps", "[--json]", "Lists the jobs that run now.", cmd_ps},
     {"status", "RUN [--rank R] [--json] [--watch]", "What each rank of a running job does.",
      cmd_status},
@@ -22,6 +31,8 @@ const struct command COMMANDS[] = {
     {"stop", "RUN [--now]", "Ends a running job, as SIGTERM to launch does, and waits for its end.",
      cmd_stop},
     {"restart", "RUN [--rank R]", "Starts all ranks again; rank R is killed at once.", cmd_restart},
+    {"grow", "RUN [--rank R]", "Ranks that a job of --on-failure=shrink has lost come back.",
+     cmd_grow},
     {"signal", "RUN SIGNAL [--rank R]", "Sends a signal to the workers of a running job.",
      cmd_signal},
     {"gpus", "[--json] [--clear[=LIST]] [--lease-dir DIR]",

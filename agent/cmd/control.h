@@ -11,6 +11,7 @@ int cmd_logs(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_restart(int argc, char **argv);
+int cmd_grow(int argc, char **argv);
 int cmd_signal(int argc, char **argv);
 
 /* The members of a job's JSON object. */

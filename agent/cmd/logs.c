@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* launch logs and attach: what a running job has written, and what it writes. */
 #include "../../proto/status.h"
+#include "../clean.h"
 #include "../detach.h"
 #include "../follow.h"
 #include "../log.h"
@@ -16,6 +17,20 @@
 #define PATH_BYTES (PATH_MAX + 64)
 
 static const char *const STREAMS[] = {"stdout", "stderr"};
+
+/* Root looks at somebody else's. */
+static bool is_foreign(const struct client_job *job)
+{
+    return job->uid != geteuid();
+}
+
+static int begin(struct follow *f, const struct client_job *job, bool forever, struct err *err)
+{
+    int rc = follow_init(f, forever, err);
+    if (rc == 0 && is_foreign(job))
+        follow_distrust(f, job->uid);
+    return rc;
+}
 
 /* ---- log files ---- */
 
@@ -53,7 +68,7 @@ static int open_attempt(struct reading *r, struct err *err)
 {
     bool forever = r->words->given & WORD_FOLLOW;
     follow_finish(&r->follow);
-    int rc = follow_init(&r->follow, forever, err);
+    int rc = begin(&r->follow, r->job, forever, err);
     if (rc < 0)
         return rc;
     follow_directory(&r->follow, r->job->job.log_dir);
@@ -84,23 +99,32 @@ static int follow_job(struct reading *r, struct err *err)
 
 /* ---- without log files ---- */
 
+struct tails {
+    const struct client_job *job;
+    bool any;
+};
+
 static void print_tail(void *user, const union wire_packet *packet)
 {
     const struct wire_output *o = &packet->output;
-    bool *any = user;
+    char text[WIRE_OUTPUT_BYTES];
+    struct tails *t = user;
     if (packet->head.kind != WIRE_OUTPUT || o->n == 0)
         return;
-    printf("%s==> rank %" PRIu32 ", %s <==\n", *any ? "\n" : "", o->rank,
+    printf("%s==> rank %" PRIu32 ", %s <==\n", t->any ? "\n" : "", o->rank,
            STREAMS[o->stream == 2 ? 1 : 0]);
-    fwrite(o->text, 1, o->n, stdout);
-    *any = true;
+    memcpy(text, o->text, o->n);
+    if (is_foreign(t->job))
+        clean_lines(text, o->n);
+    fwrite(text, 1, o->n, stdout);
+    t->any = true;
 }
 
 static int show_tails(struct client_job *job, const struct words *words, struct err *err)
 {
     static const char hint[] = "--log-dir with --tee=3 makes some";
     const char *id = job->job.run_id;
-    bool any = false;
+    struct tails tails = {.job = job};
     if (!(job->job.flags & WIRE_JOB_PIPED))
         return err_set(err, -EINVAL,
                        "job %s has no log files, and its worker writes to launch's own stdout and "
@@ -109,7 +133,7 @@ static int show_tails(struct client_job *job, const struct words *words, struct 
     if (words->given & WORD_FOLLOW)
         return err_set(err, -EINVAL, "job %s has no log files to follow (%s)", id, hint);
     log_info("job %s has no log files (%s); these are the last lines of each rank", id, hint);
-    return client_ask(job, WIRE_SHOW_OUTPUT, words->rank, 0, print_tail, &any, err);
+    return client_ask(job, WIRE_SHOW_OUTPUT, words->rank, 0, print_tail, &tails, err);
 }
 
 static int show_logs(struct reading *r, struct err *err)
@@ -167,7 +191,7 @@ static int attach(struct client_job *job, struct err *err)
                        "log directory does that); launch logs may show more",
                        job->job.run_id);
     snprintf(path, sizeof path, "%s/" DETACH_CONSOLE, job->job.log_dir);
-    int rc = follow_init(&f, true, err);
+    int rc = begin(&f, job, true, err);
     if (rc < 0)
         return rc;
     rc = follow_add(&f, path, NULL, TAIL_BYTES);

@@ -6,6 +6,7 @@
 #include "../../proto/env.h"
 #include "../../proto/status.h"
 #include "../detach.h"
+#include "../exposed.h"
 #include "../guard.h"
 #include "../job.h"
 #include "../lease.h"
@@ -16,6 +17,7 @@
 #include "help.h"
 #include "suggest.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,6 +137,9 @@ static int start(struct job_config *config, const struct lease *lease)
         log_warn("%s", config->placement->note);
     if (config->logs->announce)
         log_info("log files are in %s", config->logs->dir);
+    if (config->logs->dir)
+        exposed_warn(config->logs->dir_fd, "..", "the directory of --log-dir",
+                     "what workers write to TORCHELASTIC_ERROR_FILE may go elsewhere");
     if (config->spec->report_placement)
         placement_report(config->placement, config->plan, config->sysroot, config->logs->dir_fd);
     if (config->spec->cgroup == CGROUP_AUTO)
@@ -248,6 +253,8 @@ int cmd_run(int argc, char **argv)
     } else if (action != OPTS_RUN) {
         exit_code = show(&spec, action);
     } else {
+        exposed_warn(AT_FDCWD, ".", "the working directory",
+                     "programs and modules that are found there may be theirs");
         exit_code = spec.jobs ? run_jobs(&spec) : run(&spec, -1);
     }
     spec_finish(&spec);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* launch status: one job, rank by rank. */
+/* launch status: one job, rank by rank, and its standbys. */
 #include "../../proto/clock.h"
 #include "../../proto/status.h"
 #include "../clean.h"
 #include "../json.h"
 #include "../log.h"
 #include "control.h"
+#include "standby.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -16,33 +17,8 @@
 #define WATCH_MS 1000
 #define CLEAR "\x1b[H\x1b[J"
 
-/* What a look brought. */
-struct look {
-    struct client_job *job;
-    struct wire_rank *ranks; /* owned */
-    uint32_t n, room;
-};
-
-static void take_packet(void *user, const union wire_packet *packet)
-{
-    struct look *look = user;
-    if (packet->head.kind == WIRE_JOB)
-        client_take_job(look->job, packet);
-    if (packet->head.kind != WIRE_RANK)
-        return;
-    if (look->n == look->room) {
-        uint32_t room = look->room ? 2 * look->room : 64;
-        struct wire_rank *more = realloc(look->ranks, room * sizeof *more);
-        if (!more)
-            return;
-        look->ranks = more;
-        look->room = room;
-    }
-    look->ranks[look->n++] = packet->rank;
-}
-
 /* Percent of a CPU: since the look before, if that saw the same process; else of its whole life. */
-static double cpu_percent(const struct wire_rank *r, const struct look *before, uint32_t i)
+static double cpu_percent(const struct wire_rank *r, const struct client_look *before, uint32_t i)
 {
     uint64_t cpu_ms = r->cpu_ms, age_ms = r->age_ms;
     const struct wire_rank *old = before && i < before->n ? &before->ranks[i] : NULL;
@@ -82,23 +58,26 @@ static void print_rank(const struct wire_rank *r, double percent)
            r->end[0] ? clean(end, sizeof end, r->end) : clean(line, sizeof line, r->line));
 }
 
-static void print_table(const struct look *look, const struct look *before)
+static void print_table(const struct client_job *job, const struct client_look *look,
+                        const struct client_look *before)
 {
-    print_job(&look->job->job);
+    print_job(&job->job);
     printf("%4s  %7s  %-4s  %8s  %6s  %10s  %6s  %s\n", "RANK", "PID", "GPU", "MEMORY", "CPU",
            "STEP", "OUTPUT", "LAST LINE");
     for (uint32_t i = 0; i < look->n; i++)
         print_rank(&look->ranks[i], cpu_percent(&look->ranks[i], before, i));
-    if (!(look->job->job.flags & WIRE_JOB_PIPED))
+    standby_print(look->ranks + look->n, look->standbys);
+    if (!(job->job.flags & WIRE_JOB_PIPED))
         printf("(the worker writes to launch's own stdout and stderr: no last line is known)\n");
 }
 
 /* ---- for programs ---- */
 
-static void print_json(const struct look *look, const struct look *before)
+static void print_json(const struct client_job *job, const struct client_look *look,
+                       const struct client_look *before)
 {
     printf("{");
-    control_put_job(look->job);
+    control_put_job(job);
     printf(", \"rank\": [");
     for (uint32_t i = 0; i < look->n; i++) {
         const struct wire_rank *r = &look->ranks[i];
@@ -118,34 +97,36 @@ static void print_json(const struct look *look, const struct look *before)
         json_put_member(stdout, "end", r->end);
         printf("}");
     }
-    printf("\n]}\n");
+    printf("\n]");
+    standby_print_json(look->ranks + look->n, look->standbys);
+    printf("}\n");
 }
 
 /* ---- once, or again and again ---- */
 
-static int look_once(struct look *look, const struct words *words, const struct look *before)
+static int look_once(struct client_job *job, struct client_look *look, const struct words *words,
+                     const struct client_look *before)
 {
-    look->n = 0;
-    int exit_code = words_ask(look->job, WIRE_LIST_RANKS, words, take_packet, look);
-    if (exit_code)
-        return exit_code;
+    struct err err;
+    if (client_look(job, words->rank, look, &err) < 0)
+        return words_tell(&err);
     if (words->given & WORD_JSON)
-        print_json(look, before);
+        print_json(job, look, before);
     else
-        print_table(look, before);
+        print_table(job, look, before);
     return fflush(stdout) == 0 ? EXIT_CODE_OK : EXIT_CODE_OURS;
 }
 
 /* Until the job ends: that closes the socket. */
 static int watch(struct client_job *job, const struct words *words)
 {
-    struct look looks[2] = {{.job = job}, {.job = job}};
+    struct client_look looks[2] = {0};
     struct pollfd p = {.fd = job->fd, .events = POLLIN};
     bool screen = isatty(STDOUT_FILENO) && !(words->given & WORD_JSON);
     int exit_code;
     for (unsigned i = 0;; i++) {
         fputs(screen ? CLEAR : "", stdout);
-        exit_code = look_once(&looks[i % 2], words, i > 0 ? &looks[(i + 1) % 2] : NULL);
+        exit_code = look_once(job, &looks[i % 2], words, i > 0 ? &looks[(i + 1) % 2] : NULL);
         if (exit_code || poll(&p, 1, WATCH_MS) > 0)
             break;
     }
@@ -161,11 +142,11 @@ int cmd_status(int argc, char **argv)
     int exit_code = words_open(&words, argc, argv, WORD_JSON | WORD_WATCH | WORD_RANK, &job);
     if (exit_code >= 0)
         return exit_code;
-    struct look look = {.job = &job};
+    struct client_look look = {0};
     if (words.given & WORD_WATCH)
         exit_code = watch(&job, &words);
     else
-        exit_code = look_once(&look, &words, NULL);
+        exit_code = look_once(&job, &look, &words, NULL);
     free(look.ranks);
     client_close(&job);
     return exit_code;

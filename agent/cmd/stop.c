@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* launch stop, restart, signal: what is asked of a running job. */
+/* launch stop, restart, grow, signal: what is asked of a running job. */
 #include "../../proto/status.h"
 #include "../log.h"
 #include "control.h"
@@ -45,6 +45,11 @@ static int ask_only(int argc, char **argv, unsigned takes, enum wire_verb verb)
 int cmd_restart(int argc, char **argv)
 {
     return ask_only(argc, argv, WORD_RANK, WIRE_RESTART);
+}
+
+int cmd_grow(int argc, char **argv)
+{
+    return ask_only(argc, argv, WORD_RANK, WIRE_GROW);
 }
 
 int cmd_signal(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include "../../proto/status.h"
 #include "../log.h"
 #include "../topo.h"
+#include "transports.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 static const char help[] =
     "usage: launch topo [--matrix | --p2p=r|w|n|a|p | --format=text|json|xml|svg|dot]\n"
+    "       launch topo --transports [--format=text|json] [options of launch]\n"
     "\n"
     "Shows the GPUs and network cards of this server, how they reach one another,\n"
     "which CPUs and memory are near, what that means for a job, and what looks wrong.\n"
@@ -25,7 +27,8 @@ static const char help[] =
     "  --format=svg    a picture\n"
     "  --format=dot    for Graphviz\n"
     "  --p2p=r         which GPUs can read each other's memory; w write, n NVLink,\n"
-    "                  a atomics, p PCIe\n";
+    "                  a atomics, p PCIe\n"
+    "  --transports    what NCCL really uses between the GPUs, by trying\n";
 
 static const struct {
     const char *name;
@@ -148,6 +151,8 @@ int cmd_topo(int argc, char **argv)
     struct err err;
     struct topology *t = NULL;
     const char *sysroot = getenv(ENV_SYSROOT);
+    if (transports_asked(argc, argv))
+        return cmd_transports(argc, argv);
     if (parse(&asked, argc, argv, &err) < 0) {
         log_error("%s", err.text);
         return EXIT_CODE_USAGE;

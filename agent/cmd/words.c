@@ -23,7 +23,7 @@ static const struct {
     {"--json", NULL, WORD_JSON, NO_VALUE},       {"--watch", "-w", WORD_WATCH, NO_VALUE},
     {"--follow", "-f", WORD_FOLLOW, NO_VALUE},   {"--now", NULL, WORD_NOW, NO_VALUE},
     {"--rank", "-r", WORD_RANK, VALUE},          {"--lease-dir", NULL, WORD_LEASE_DIR, VALUE},
-    {"--clear", NULL, WORD_CLEAR, VALUE_OR_NOT},
+    {"--clear", NULL, WORD_CLEAR, VALUE_OR_NOT}, {"--log", NULL, WORD_LOG, VALUE},
 };
 
 /* ---- wrong words ---- */
@@ -99,6 +99,8 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         w->lease_dir = value;
     if (OPTIONS[i].word == WORD_CLEAR)
         w->clear = value;
+    if (OPTIONS[i].word == WORD_LOG)
+        w->log = value;
     w->given |= OPTIONS[i].word;
     return used;
 }
@@ -106,7 +108,7 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
 /* Likewise. */
 static int take_operand(struct words *w, const char *word, const char *command, unsigned takes)
 {
-    if ((takes & WORD_RUN) && !w->run) {
+    if ((takes & (WORD_RUN | WORD_MAY_RUN)) && !w->run) {
         w->run = word;
         return 1;
     }

@@ -16,15 +16,18 @@ enum {
     WORD_NOW = 64,
     WORD_LEASE_DIR = 128,
     WORD_CLEAR = 256,
+    WORD_LOG = 512,
+    WORD_MAY_RUN = 1024, /* WORD_RUN that may be left out */
 };
 
 struct words {
     unsigned given;        /* WORD_* */
-    const char *run;       /* with WORD_RUN */
+    const char *run;       /* with WORD_RUN, WORD_MAY_RUN */
     int number;            /* with WORD_SIGNAL: the signal */
     int rank;              /* or WIRE_ALL_RANKS */
     const char *lease_dir; /* with WORD_LEASE_DIR */
     const char *clear;     /* with WORD_CLEAR; NULL: no value was given */
+    const char *log;       /* with WORD_LOG */
 };
 
 /* Parses argv[1..]. Returns -1: go on; else the exit code, all has been said (wrong words, --help). */

@@ -55,3 +55,11 @@ TEST(what_is_too_long_is_cut_at_a_character)
     CHECK_STR(clean(buf, sizeof buf, "ab\xe2\x82\xac"), "ab\xe2\x82\xac");
     CHECK_STR(clean(buf, sizeof buf, "abcdefgh"), "abcde");
 }
+
+TEST(lines_keep_their_length_their_newlines_and_their_tabs)
+{
+    char text[] = "a\tb\n\x1b[1m\xc3\xa9\r\xc2\x9b\0\xe2\x80\xae\xe2\x82";
+    clean_lines(text, sizeof text - 1);
+    CHECK_STR(text, "a\tb\n?[1m\xc3\xa9????\?????");
+    clean_lines(text, 0);
+}

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #define RANKS 4096u
+#define STANDBYS 3u
 
 static uv_loop_t loop;
 static struct control *control;
@@ -59,7 +60,8 @@ static void start_job(void)
                                     .describe_rank = describe_rank,
                                     .show_output = show_output,
                                     .act = act,
-                                    .world_size = RANKS};
+                                    .world_size = RANKS,
+                                    .standbys = STANDBYS};
     unsetenv("XDG_RUNTIME_DIR");
     test_write("dev/shm/.keep", "");
     setenv("LAUNCH_SYSROOT", test_dir(), 1);
@@ -147,7 +149,7 @@ TEST(one_connection_may_ask_again_and_again)
     int fd = dial();
     for (int i = 0; i < 3; i++) {
         ask(fd, WIRE_LIST_RANKS, WIRE_ALL_RANKS);
-        CHECK_INT(hear_all(fd, &code), ==, 1 + RANKS);
+        CHECK_INT(hear_all(fd, &code), ==, 1 + RANKS + STANDBYS);
         ask(fd, WIRE_LIST_RANKS, 7);
         CHECK_INT(hear_all(fd, &code), ==, 2);
         ask(fd, WIRE_SHOW_OUTPUT, 9);
@@ -399,11 +401,13 @@ static bool is_other_version(const struct client_jobs *jobs)
            strstr(jobs->job[0].trouble.text, "version 9 of the control protocol");
 }
 
-TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
+/* A job of somebody else's making, which does this with its first client. */
+static void list_job_that(const char *name, void (*serves)(int client),
+                          bool (*as_wanted)(const struct client_jobs *jobs))
 {
     start_job();
     control_stop(control, 0);
-    snprintf(place.name, sizeof place.name, "o\x1b[2Jld.12345678");
+    snprintf(place.name, sizeof place.name, "%s", name);
     struct sockaddr_un address;
     struct err err;
     int directory, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -413,15 +417,42 @@ TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
     CHECK_INT(listen(fd, 5), ==, 0);
     pid_t pid = fork();
     if (pid == 0) {
-        int client = accept(fd, NULL, NULL);
-        struct wire_head head = {WIRE_MAGIC, 9, WIRE_END};
-        send(client, &head, sizeof head, 0);
+        serves(accept(fd, NULL, NULL));
         pause();
     }
-    list_in_child(is_other_version);
+    list_in_child(as_wanted);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     rundir_remove(&place);
+}
+
+static void speak_version_9(int client)
+{
+    struct wire_head head = {WIRE_MAGIC, 9, WIRE_END};
+    send(client, &head, sizeof head, 0);
+}
+
+TEST(a_job_of_another_version_is_listed_by_the_name_of_its_socket)
+{
+    list_job_that("o\x1b[2Jld.12345678", speak_version_9, is_other_version);
+}
+
+static void speak_without_end(int client)
+{
+    union wire_packet packet;
+    wire_begin(&packet, WIRE_RANK);
+    while (wire_send(client, &packet) == 0)
+        continue;
+}
+
+static bool is_endless(const struct client_jobs *jobs)
+{
+    return jobs->n == 1 && strstr(jobs->job[0].trouble.text, "its answer has no end");
+}
+
+TEST(an_answer_without_an_end_is_given_up)
+{
+    list_job_that("babble.12345678", speak_without_end, is_endless);
 }
 
 /* ---- which job is meant ---- */

@@ -66,6 +66,12 @@ static void await_lost(unsigned n)
     uv_timer_stop(&limit);
 }
 
+/* What the kernel knows as the lock; others change it at any time. */
+static _Atomic int *lock_word(uint32_t rank)
+{
+    return (_Atomic int *)&board_slot(&board, rank)->lock.__data.__lock;
+}
+
 /* A process that holds the lock of a rank and does `then`; watched from now on. */
 static void hold(uint32_t rank, void (*then)(pthread_mutex_t *lock))
 {
@@ -161,7 +167,7 @@ TEST(whoever_leaves_is_not_told)
     setup(2);
     hold(0, leave);
     hold(1, leave);
-    while (board_slot(&board, 1)->lock.__data.__lock || board_slot(&board, 0)->lock.__data.__lock)
+    while (*lock_word(1) || *lock_word(0))
         usleep(1000);
     end(0);
     hold(0, stay); /* the next holder of the same lock is watched again */
@@ -242,7 +248,7 @@ TEST(stopping_is_possible_at_any_moment)
         deathwatch_one_by_one = i % 2;
         lost_n = 0;
         setup(2);
-        board_slot(&board, 0)->lock.__data.__lock = 1; /* held by init: never freed */
+        *lock_word(0) = 1; /* held by init: never freed */
         deathwatch_add(watch, 0);
         for (int k = 0; k < i * 50; k++)
             __asm__ volatile("");
@@ -254,7 +260,7 @@ TEST(stopping_is_possible_at_any_moment)
 TEST(a_lock_somebody_scribbles_over_does_not_keep_a_cpu_busy_for_ever)
 {
     setup(1);
-    volatile int *word = &board_slot(&board, 0)->lock.__data.__lock;
+    _Atomic int *word = lock_word(0);
     *word = 1;
     deathwatch_add(watch, 0);
     pid_t pid = fork();

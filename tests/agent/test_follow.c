@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int out[2];
@@ -116,5 +117,30 @@ TEST(a_new_directory_wakes)
     follow_directory(&f, test_dir());
     test_write("attempt_1/0/stdout.log", "");
     CHECK(!follow_wait(&f, end[0]));
+    follow_finish(&f);
+}
+
+/* Files of ours in the part of another user's: those that he has linked to, and those of his own. */
+TEST(of_another_user_only_plain_files_of_his_own_are_read)
+{
+    struct follow f;
+    struct err err;
+    char link[4096];
+    capture();
+    test_write("his", "\x1b[2Jone\n");
+    CHECK_INT(follow_init(&f, false, &err), ==, 0);
+    follow_distrust(&f, getuid() + 1);
+    CHECK_INT(follow_add(&f, path_of("his"), NULL, -1), ==, -EPERM);
+    snprintf(link, sizeof link, "%s", path_of("link"));
+    CHECK_INT(symlink(path_of("his"), link), ==, 0);
+    CHECK_INT(follow_add(&f, link, NULL, -1), ==, -EPERM);
+    follow_distrust(&f, getuid());
+    CHECK_INT(follow_add(&f, "/dev/null", NULL, -1), ==, -EPERM);
+    CHECK_INT(mkfifo(path_of("fifo"), 0600), ==, 0);
+    CHECK_INT(follow_add(&f, path_of("fifo"), NULL, -1), ==, -EPERM);
+    CHECK_INT(follow_add(&f, path_of("nothing"), NULL, -1), ==, -ENOENT);
+    CHECK_INT(follow_add(&f, path_of("his"), NULL, -1), ==, 0);
+    CHECK(follow_copy(&f));
+    CHECK_STR(taken(), "?[2Jone\n");
     follow_finish(&f);
 }

@@ -244,3 +244,40 @@ TEST(a_dropped_place_has_no_rank_and_those_behind_move_up)
     CHECK_INT(worker.head->root, ==, 2);
     close_all();
 }
+
+TEST(a_place_that_is_regained_has_its_rank_again_and_those_behind_move_down)
+{
+    open_at(1);
+    host_board_drop(&hb, 0);
+    host_board_drop(&hb, 1);
+    host_board_next(&hb, 2, 0);
+    CHECK_INT(board_slot(&worker, 2)->rank, ==, 0);
+    host_board_regain(&hb, 1);
+    CHECK_INT(worker.head->members, ==, 1); /* not before the next generation */
+    host_board_next(&hb, 3, 0);
+    CHECK_INT(worker.head->members, ==, 2);
+    CHECK_INT(board_slot(&worker, 0)->rank, ==, BOARD_NO_RANK);
+    CHECK_INT(board_slot(&worker, 1)->rank, ==, 0);
+    CHECK_INT(board_slot(&worker, 2)->rank, ==, 1);
+    be(1, 3, 0), be(2, 1, 4); /* the survivor's state is taken */
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->root, ==, 2);
+    CHECK_INT(worker.head->restore, ==, 1);
+    close_all();
+}
+
+TEST(a_standby_is_warm_once_it_says_so_and_until_another_takes_its_place)
+{
+    struct board_config config = {.world_size = N, .spares = 2, .generation = 1, .run_id = "r"};
+    uv_loop_init(&loop);
+    CHECK_INT(host_board_open(&hb, &loop, &config, on_stage, news, &err), ==, 0);
+    CHECK_INT(board_open(&worker, hb.board.fd, &err), ==, 0);
+    CHECK(!host_board_is_warm(&hb, 1));
+    atomic_store(&board_slot(&worker, N + 1)->stage, 4711);
+    CHECK(!host_board_is_warm(&hb, 1));
+    atomic_store(&board_slot(&worker, N + 1)->stage, STAGE_JOINED);
+    CHECK(host_board_is_warm(&hb, 1) && !host_board_is_warm(&hb, 0));
+    host_board_vacate(&hb, 1);
+    CHECK(!host_board_is_warm(&hb, 1));
+    close_all();
+}

@@ -254,3 +254,50 @@ TEST(members_are_separated_and_what_is_not_known_is_null)
     CHECK_INT(json_parse(&value, json, n), ==, 0);
     free(json);
 }
+
+TEST(the_elements_of_an_array_are_walked_one_by_one)
+{
+    static const struct {
+        const char *text;
+        unsigned n;
+    } CASES[] = {
+        {"[]", 0},        {"[ ]", 0},     {"[1]", 1}, {" [ [1,2] , {\"a\":[]} ,\n\"],\" ] ", 3},
+        {"{\"a\":1}", 0}, {"\"[1]\"", 0}, {"7", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct json_value array = value_of(CASES[i].text), at = {0};
+        unsigned n = 0;
+        while (json_next(&array, &at))
+            n++;
+        CHECK_INT(n, ==, CASES[i].n);
+    }
+}
+
+TEST(numbers_are_read_whole_in_their_range_or_not_at_all)
+{
+    int64_t whole = 5;
+    double real = 5;
+    struct json_value value = value_of("-3");
+    CHECK(json_get_whole(&value, -3, 9, &whole));
+    CHECK_INT(whole, ==, -3);
+    CHECK(!json_get_whole(&value, -2, 9, &whole));
+    CHECK(!json_get_real(&value, &real));
+    static const char *const BAD[] = {"1.5", "1e3", "\"1\"", "null", "99999999999999999999", "[1]"};
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        value = value_of(BAD[i]);
+        CHECK(!json_get_whole(&value, INT64_MIN, INT64_MAX, &whole));
+    }
+    CHECK_INT(whole, ==, -3);
+    value = value_of("1e999");
+    CHECK(!json_get_real(&value, &real));
+    value = value_of("2.5e1");
+    CHECK(json_get_real(&value, &real));
+    CHECK(real == 25);
+}
+
+TEST(a_string_for_a_line_has_no_control_characters)
+{
+    char text[32];
+    struct json_value value = value_of("\"a\\n\\u001b[31m\\u007fb\"");
+    json_line(&value, text, sizeof text);
+    CHECK_STR(text, "a??[31m?b");
+}

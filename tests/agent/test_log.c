@@ -68,3 +68,10 @@ TEST(a_stderr_that_nobody_reads_or_that_is_closed_costs_the_line_only)
     log_error("lost as well");
     CHECK_INT(dup2(kept, STDERR_FILENO), ==, STDERR_FILENO);
 }
+
+TEST(what_a_line_quotes_steers_no_terminal)
+{
+    int fd = catch ();
+    log_error("%s: not found", "\x1b]0;title\x07\nlaunch: all is well\xc2\x9b");
+    CHECK_STR(one_write(fd), "launch: ?]0;title??launch: all is well?: not found\n");
+}

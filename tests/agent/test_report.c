@@ -79,7 +79,7 @@ TEST(the_report_shows_the_last_lines_of_stderr_without_terminal_controls)
     r.tail_n = strlen(tail);
     char *text = text_of(&r);
     CHECK_HAS(text, "| line 29\n");
-    CHECK_HAS(text, "| ?]0;evil? ?! \xc3\xa4 last, without newline\n");
+    CHECK_HAS(text, "| ?]0;evil? ?\?! \xc3\xa4 last, without newline\n");
     CHECK(!strstr(text, "| line 20\n"));
     CHECK(!strchr(text, '\x1b'));
     free(text);
@@ -99,7 +99,9 @@ TEST(the_report_stays_short_whatever_a_worker_wrote)
     struct failure f = crash;
     struct report r = plain();
     r.failure = &f;
-    for (int bits = 0; bits < 1 << 9; bits++) {
+    for (int bits = 0; bits < 1 << 10; bits++) {
+        bool known = bits & 512;
+        r.reason = (struct known_reason){known ? &KNOWN[0] : NULL, known ? wide : NULL, 99000};
         r.tail = bits & 1 ? many : wide;
         r.tail_n = strlen(r.tail);
         r.said = bits & 2 ? &said : NULL;
@@ -115,11 +117,28 @@ TEST(the_report_stays_short_whatever_a_worker_wrote)
         CHECK_INT(lines_of(text), <=, REPORT_LINES);
         CHECK(!r.next || strstr(text, "the end\n"));
         CHECK(!r.hint || strstr(text, "try: think\n"));
+        CHECK(!known || strstr(text, "NCCL's last warning: yyyy"));
         CHECK(!r.core || strstr(text, "core dump: core.1\n"));
         CHECK(!r.others_n || strstr(text, "and so did 6 more ranks\n"));
         CHECK(strlen(text) < 10000);
         free(text);
     }
+}
+
+TEST(a_known_failure_is_named_with_its_public_reference)
+{
+    struct report r = plain();
+    struct known row = {.name = "x", .cause = "it was full", .fix = "make room"};
+    r.reason = (struct known_reason){&row, "a\x1b[2J\xc2\x9b\nb", 4};
+    char *text = text_of(&r);
+    CHECK_HAS(text, "launch:   known: it was full\nlaunch:   NCCL's last warning: a?[2\n");
+    free(text);
+    row.reference = "NVIDIA/nccl#1";
+    r.reason.warning = NULL;
+    text = text_of(&r);
+    CHECK_HAS(text, "launch:   known: it was full (NVIDIA/nccl#1)\n");
+    CHECK(!strstr(text, "last warning"));
+    free(text);
 }
 
 TEST(a_traceback_that_python_printed_too_is_shown_once)
@@ -244,6 +263,7 @@ TEST(the_json_holds_the_same_facts)
     r.others = &other;
     r.others_n = 1;
     r.hint = "think";
+    r.reason = (struct known_reason){&KNOWN[0], "a\x9b", 2};
     char *text;
     struct json_value root = json_of(&r, &text);
     CHECK_STR(member(&root, "rank"), "3");
@@ -255,6 +275,8 @@ TEST(the_json_holds_the_same_facts)
     CHECK_STR(member(&root, "after_s"), "1.500000");
     CHECK_STR(member(&root, "stderr_tail"), "a \"line\"\n\x1b[0m\xef\xbf\xbd");
     CHECK_STR(member(&root, "hint"), "think");
+    CHECK_HAS(member(&root, "known"), "{\"name\": \"shm-full\", \"cause\": ");
+    CHECK_HAS(text, "\"warning\": \"a\\ufffd\"}");
     CHECK_STR(member(&root, "logs"), "null");
     CHECK_HAS(member(&root, "consequences"), "{\"rank\": 1, \"later_s\": 0.250000, ");
     free(text);

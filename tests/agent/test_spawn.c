@@ -65,6 +65,40 @@ TEST(all_wait_at_the_gate_until_it_is_opened)
     spawn_group_destroy(NULL);
 }
 
+/* "/autogroup-NUMBER nice N". */
+static int autogroup_nice(const char *text)
+{
+    const char *at = strstr(text, " nice ");
+    return at ? (int)strtol(at + 6, NULL, 10) : -100;
+}
+
+TEST(a_child_in_the_background_is_of_low_priority_until_it_is_called_and_we_are_not)
+{
+    char ours[64] = "";
+    AUTO_FD fd = open("/proc/self/autogroup", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, ours, sizeof ours - 1) <= 0)
+        test_skip("no autogroups in this kernel");
+    int was = autogroup_nice(ours);
+    struct spawn_group *group = group_of(1);
+    struct spawn_request *request =
+        shell("cat /proc/$$/autogroup; kill -STOP $$; cat /proc/$$/autogroup");
+    request->background = true;
+    pid_t pid = start(group, 0, request);
+    spawn_open_gate(group);
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), ==, 0);
+    int low = autogroup_nice(written(request->stdio[1]));
+    CHECK(low > was || geteuid() != 0); /* another may have changed one less than 100 ms ago */
+    while (spawn_foreground(pid) == -EAGAIN)
+        poll(NULL, 0, 10);
+    kill(pid, SIGCONT);
+    CHECK_INT(ended(pid), ==, 0);
+    CHECK_INT(autogroup_nice(strchr(written(request->stdio[1]), '\n')), ==, 0);
+    CHECK(pread(fd, ours, sizeof ours - 1, 0) > 0);
+    CHECK_INT(autogroup_nice(ours), ==, was);
+    spawn_group_destroy(group);
+}
+
 TEST(those_sent_away_end_well_without_having_run_anything)
 {
     struct spawn_group *group = group_of(2);

@@ -102,5 +102,60 @@ TEST(what_can_not_be_watched_is_refused)
 {
     uv_loop_init(&loop);
     CHECK(!watch_start(&loop, 999, on_readable, NULL));
+    uv_run(&loop, UV_RUN_DEFAULT);
     CHECK_INT(uv_loop_close(&loop), ==, 0);
+}
+
+static struct watch *two[2];
+
+static void stops_both(void *user)
+{
+    on_readable(user);
+    watch_stop(&two[0]);
+    watch_stop(&two[1]);
+}
+
+TEST(one_that_is_stopped_by_another_s_call_is_not_called_though_it_is_readable_too)
+{
+    int other[2];
+    start(on_readable);
+    watch_stop(&watch);
+    CHECK_INT(pipe(other), ==, 0);
+    two[0] = watch_start(&loop, ends[0], stops_both, &calls);
+    two[1] = watch_start(&loop, other[0], stops_both, &calls);
+    CHECK_INT(write(ends[1], "x", 1), ==, 1);
+    CHECK_INT(write(other[1], "x", 1), ==, 1);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(calls, ==, 1);
+    close(other[0]);
+    finish();
+}
+
+TEST(a_paused_one_is_not_called_not_even_at_the_end_of_file_until_it_goes_on)
+{
+    start(on_readable);
+    watch_pause(watch, true);
+    close(ends[1]);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK_INT(calls, ==, 0);
+    watch_pause(watch, false);
+    uv_run(&loop, UV_RUN_ONCE);
+    CHECK_INT(calls, ==, 1);
+    finish();
+}
+
+TEST(more_are_ready_than_one_look_takes_and_all_get_their_call)
+{
+    static struct watch *many[200];
+    start(on_readable);
+    close(ends[1]);
+    for (int i = 0; i < 200; i++)
+        many[i] = watch_start(&loop, dup(ends[0]), on_readable, &calls);
+    for (int i = 0; i < 8; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK(calls >= 201);
+    for (int i = 0; i < 200; i++)
+        watch_stop(&many[i]);
+    finish();
 }

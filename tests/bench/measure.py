@@ -15,6 +15,9 @@ BUILD = os.environ.get("BUILD") or os.path.join(SRC, "build")
 LAUNCH = os.path.join(BUILD, "launch")
 
 
+EXPONENT = ": exponent"  # ends the name of a row that says how a series grows
+
+
 class Failed(Exception):
     """A measurement that could not be made; its text is for people."""
 
@@ -27,10 +30,10 @@ def helper(name):
 
 
 def spread(samples):
-    """Median, p10 and p90 of some numbers, as what the JSON holds."""
+    """Median, quartiles and extremes of some numbers, as what the JSON holds."""
     s = sorted(samples)
-    at = lambda q: s[min(len(s) - 1, max(0, round(q * (len(s) - 1))))]
-    return {"median": at(0.5), "p10": at(0.1), "p90": at(0.9), "n": len(s)}
+    at = lambda q: s[round(q * (len(s) - 1))]
+    return {"median": at(0.5), "least": s[0], "q1": at(0.25), "q3": at(0.75), "most": s[-1], "n": len(s)}
 
 
 def interleave(rounds, measures):
@@ -72,9 +75,29 @@ def stopwatch(argv, limit_ms=10000, rounds=1):
 # ---- who is measured ----
 
 
+# Where a PyTorch may be: what is asked for, what `make bench-deps` installs, the user's, the distribution's.
+PYTHONS = [p for p in (os.environ.get("BENCH_PYTHON"), os.path.join(SRC, "build/bench-venv/bin/python"), "python3", "/usr/bin/python3")
+           if p and shutil.which(p)]
+
+
+def gloo_python():
+    """A Python whose torch has gloo, and that torch's version; or (None, None)."""
+    for python in PYTHONS:
+        code = "import torch, torch.distributed as d; assert d.is_available() and d.is_gloo_available(); print(torch.__version__)"
+        code = code.replace("d.is_gloo_available()", "getattr(d, 'is_gloo_available', d.is_available)()")
+        try:
+            p = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=90)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if p.returncode == 0:
+            return python, p.stdout.strip()
+    return None, None
+
+
 def torchrun_reason():
     """(argv in front of options, None) or (None, why not)."""
-    for python in ("python3", "/usr/bin/python3"):
+    why = "torchrun: no python3"
+    for python in PYTHONS:
         argv = [python, "-m", "torch.distributed.run"]
         probe = [*argv, "--standalone", "--nproc_per_node=1", "--no_python", "/bin/true"]
         try:
@@ -88,12 +111,21 @@ def torchrun_reason():
     return None, why[:160]
 
 
+def torch_python():
+    """One that has PyTorch, or None."""
+    for python in ("python3", "/usr/bin/python3"):
+        if shutil.which(python) and subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
 class Peers:
     """How each launcher is asked for n workers. Absent ones have a reason in .absent."""
 
     def __init__(self, wanted):
         self.absent = {}
         self.found = {}
+        self.gloo = self.torch = None
         for name, argv in {
             "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
             "hydra": ["mpirun.mpich"],
@@ -110,6 +142,19 @@ class Peers:
                 self.found["torchrun"] = argv
             else:
                 self.absent["torchrun"] = why
+            self.gloo, self.torch = gloo_python()
+
+    def versions(self):
+        """{name: version} of those that are measured."""
+        found = {name: first_line(argv[0], "--version").split()[-1] for name, argv in self.found.items() if name == "openmpi"}
+        if "hydra" in self.found:
+            out = subprocess.run(["mpirun.mpich", "--version"], capture_output=True, text=True).stdout
+            found["hydra"] = (re.search(r"Version: *(\S+)", out) or ("", "?"))[1]
+        if "torchrun" in self.found:
+            found["torchrun"] = "torch " + first_line(self.found["torchrun"][0], "-c", "import torch; print(torch.__version__)")
+        if self.gloo:
+            found["gloo"] = "torch " + self.torch
+        return found
 
     def names(self, *among):
         return [name for name in among if name in self.found]
@@ -223,8 +268,6 @@ def first_line(*argv):
 def machine():
     model = re.search(r"^model name\s*: (.*)$", read("/proc/cpuinfo"), re.M)
     memory = re.search(r"^MemTotal:\s+(\d+)", read("/proc/meminfo"), re.M)
-    hydra = re.search(r"Version: *(\S+)", subprocess.run(["mpirun.mpich", "--version"], capture_output=True, text=True).stdout
-                      if shutil.which("mpirun.mpich") else "")
     found = {
         "cpu": model.group(1) if model else platform.machine(),
         "cores": os.cpu_count(),
@@ -234,9 +277,7 @@ def machine():
         "libc": " ".join(platform.libc_ver()),
         "compiler": first_line("gcc", "--version"),
         "launch": first_line(LAUNCH, "--version"),
-        "openmpi": first_line("mpirun.openmpi", "--version"),
-        "hydra": hydra.group(1) if hydra else None,
-        "load": round(os.getloadavg()[0], 2),
+        "load": round(os.getloadavg()[0], 2),  # before anything of ours runs
         "date": time.strftime("%Y-%m-%d"),
     }
     return found
@@ -257,7 +298,7 @@ def short(value, unit):
 class Results:
     """Rows as they come; a line of the table each, and the JSON at the end."""
 
-    COLUMNS = ((44, "name"), (26, "ours (p10-p90)"), (10, "peer"), (26, "peer's (p10-p90)"), (8, "ratio"), (14, "goal"), (5, ""))
+    COLUMNS = ((44, "name"), (26, "ours (quartiles)"), (10, "peer"), (26, "peer's (quartiles)"), (8, "ratio"), (14, "goal"), (5, ""))
 
     def __init__(self):
         self.rows = []
@@ -273,13 +314,14 @@ class Results:
         if s is None:
             return "-"
         text = short(s["median"], unit)
-        if s["n"] > 1 and s["p10"] != s["p90"]:
-            text += f" ({short(s['p10'], '').strip()}-{short(s['p90'], '').strip()})"
+        if s["q1"] != s["q3"]:
+            text += f" ({short(s['q1'], '').strip()}-{short(s['q3'], '').strip()})"
         return text
 
-    def add(self, item, name, unit, ours, peer=None, peers=None, goal=None, limit=None, value=None, inverse=False):
+    def add(self, item, name, unit, ours, peer=None, peers=None, goal=None, limit=None, value=None, inverse=False, size=None,
+            note=""):
         """ours, peers: samples. goal: text; limit: what `value` (default: the ratio to the peer, or our median when there
-        is no peer) may be at most, at least when inverse."""
+        is no peer) may be at most, at least when inverse. size: how many, in a row of a series. note: printed, not kept."""
         a = spread(ours) if ours else None
         b = spread(peers) if peers else None
         ratio = a["median"] / b["median"] if a and b and b["median"] else None
@@ -289,9 +331,9 @@ class Results:
         if limit is not None and value is not None:
             verdict = "ok" if (value >= limit if inverse else value <= limit) else "over"
         self.rows.append({"item": item, "name": name, "unit": unit, "ours": a, "peer": peer, "peers": b, "ratio": ratio,
-                          "goal": goal, "value": value, "limit": limit, "verdict": verdict})
+                          "goal": goal, "value": value, "limit": limit, "verdict": verdict, "size": size})
         self.line("", name, self.cell(a, unit), peer or "", self.cell(b, unit) if peer else "",
-                  f"{ratio:.3g}" if ratio else "", goal or "", "" if verdict == "info" else verdict)
+                  f"{ratio:.3g}" if ratio else note, goal or "", "" if verdict == "info" else verdict)
 
     def skip(self, item, what, why):
         self.skipped.append({"item": item, "what": what, "why": why})

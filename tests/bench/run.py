@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 """The numbers of `launch` beside its peers', measured in turn in the same minute.
 
-    tests/bench/run.py [ITEM...] [--quick] [--json FILE] [--starts N] [--strict]
+    tests/bench/run.py [ITEM...] [--quick] [--json FILE] [--starts N] [--strict] [--limit SECONDS]
     tests/bench/run.py --explain-start
+    tests/bench/run.py --markdown [FILE]
 
-Each item prints its rows as it goes: medians with p10 and p90, the goal, ok or over. Goals are for an idle machine;
+Each item prints its rows as it goes: medians with quartiles, the goal, ok or over; the JSON is written anew after each. Goals are for an idle machine;
 "over" on a busy one says little. Exit code: 1 if something could not be measured (--strict: or is over its goal)."""
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,8 +24,10 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import growth
 import lease
 import measure
+import table
 from measure import Failed, Job, helper, interleave, run, stopwatch
 
 TRUE = "/bin/true"
@@ -167,6 +172,8 @@ class Bench:
         latency, large = (200, 0) if self.quick else (2000, 5)
         for n in (2, 8):
             programs = {"launch": helper("collective")}
+            if self.peers.gloo:
+                programs["gloo"] = None
             for peer, mpi in (("openmpi", "openmpi"), ("hydra", "mpich")):
                 if not self.peers.names(peer):
                     continue
@@ -179,7 +186,9 @@ class Bench:
                 # MPICH's ranks never yield: with too few CPUs a barrier takes them 40 ms.
                 slow = name == "hydra" and n > len(os.sched_getaffinity(0))
                 rounds = (latency // 100, min(large, 1)) if slow else (latency, large)
-                out = run(self.peers.argv(name, n, programs[name], *map(str, rounds)), limit=300)
+                argv = self.peers.argv(name, n, programs[name], *map(str, rounds)) if name != "gloo" else self.peers.argv(
+                    "launch", n, "--no-python", "--", self.peers.gloo, os.path.join(measure.SRC, "tests/bench/gloo.py"), *map(str, rounds))
+                out = run(argv, limit=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
                 return [(kind, int(ns)) for kind, ns in re.findall(r"^(\w+) (\d+)$", out, re.M)]
 
             taken = interleave(self.rounds(3, 1), {x: (lambda x=x: once(x), None) for x in programs})
@@ -325,15 +334,15 @@ class Bench:
         """A lease on GPUs: its cost, and how soon the next job has them."""
         lease.run(self)
 
+    def growth(self):
+        """What one more worker, rank, line or job costs: up to 1024 workers, 64 jobs."""
+        growth.run_all(self)
+
     def heal(self):
         """A rank of a job kills itself while the others are in a barrier, to the next barrier of all."""
         for n, limit in ((8, 5), (64, 30)):
             for way in ("exec", "none"):
-                with Fifos("unused") as (path,):
-                    rounds = self.rounds(50, 10)
-                    options = [f"--max-restarts={rounds}", "--on-failure=heal", f"--standby={way}", "--"]
-                    out = run(self.peers.argv("launch", n, *options, helper("heal"), path + ".shared", str(rounds), "50"))
-                told = [[float(us) / 1e3 for us in line.split()[2:]] for line in out.splitlines() if line.startswith("round")]
+                told, out = self.heal_rounds(n, way, self.rounds(50, 10))
                 steps = zip(("first survivor told", "last survivor told", "all have met", "next barrier of all"), zip(*told))
                 for what, ms in steps:
                     goal = what.startswith("next") and way == "exec"
@@ -344,6 +353,35 @@ class Bench:
                 self.results.add("heal", "launch_step(): store and check", "ns", store, goal="<= 2 ns", limit=2)
         look = float(run([helper("deathwatch"), "look"]).split()[1])
         self.results.add("heal", "the agent's look at 64 ranks", "ns", [look], goal="< 1000 ns", limit=1000)
+        python = None if self.quick else measure.torch_python()
+        if python:
+            self.heal_torch(8, python)
+
+    def heal_rounds(self, n, way, rounds):
+        """(milliseconds [to the first told, the last one, all met, next barrier] of every round, all output)."""
+        with tempfile.TemporaryDirectory(prefix="launch-bench-") as d:
+            options = [f"--max-restarts={rounds}", "--on-failure=heal", f"--standby={way}", "--"]
+            out = run(self.peers.argv("launch", n, *options, helper("heal"), d + "/shared", str(rounds), "50"))
+        return [[float(us) / 1e3 for us in line.split()[2:]] for line in out.splitlines() if line.startswith("round")], out
+
+    def heal_torch(self, n, python):
+        """The same loss in a PyTorch job, which can't heal: all ranks are started again."""
+        script = os.path.join(measure.SRC, "tests/bench/torch_again.py")
+
+        def again(argv):
+            with tempfile.TemporaryDirectory(prefix="launch-bench-") as d:
+                out = run([*argv, python, script, d + "/killed"], env={**os.environ, "OMP_NUM_THREADS": "1"})
+            return float(re.search(r"^again ([\d.]+)$", out, re.M).group(1))
+
+        ours = self.peers.argv("launch", n, "--max-restarts=1", "--")
+        measures = {"launch": (lambda: again(ours), None)}
+        if self.peers.names("torchrun"):
+            theirs = self.peers.argv("torchrun", n)
+            theirs.insert(theirs.index("--no_python"), "--max_restarts=1")
+            measures["torchrun"] = (lambda: again(theirs), None)
+        taken = interleave(self.rounds(10), measures)
+        name = f"PyTorch: SIGKILL of one of {n} to the next all-reduce of all"
+        self.results.add("heal", name, "ms", taken["launch"], "torchrun" if "torchrun" in taken else None, taken.get("torchrun"))
 
 
 class Fifos:
@@ -379,7 +417,8 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease")
+ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease",
+         "growth")
 
 
 # ---- what a start pays for ----
@@ -418,6 +457,9 @@ def parse(argv):
     p.add_argument("--json", metavar="FILE", default=os.path.join(measure.BUILD, "bench.json"), help="[default: %(default)s]")
     p.add_argument("--starts", type=int, metavar="N", help="so many starts in the item `starts` (which it selects)")
     p.add_argument("--strict", action="store_true", help="exit code 1 also if something is over its goal")
+    p.add_argument("--limit", type=float, metavar="SECONDS", help="items that were not begun by then are skipped")
+    p.add_argument("--markdown", metavar="FILE", nargs="?", const=os.path.join(measure.BUILD, "bench.json"),
+                   help="print the table of a JSON file, and nothing else [default: what --json has]")
     p.add_argument("--explain-start", action="store_true", help="what a start pays for, and nothing else")
     options = p.parse_args(argv)
     for item in options.item:
@@ -430,8 +472,23 @@ def parse(argv):
     return options
 
 
+class Stopped(Exception):
+    """SIGTERM, as timeout(1) sends it: what was measured so far is kept."""
+
+
+def stop(*_):
+    raise Stopped()
+
+
 def main(argv):
     options = parse(argv)
+    if options.markdown:
+        try:
+            print(table.markdown(json.loads(measure.read(options.markdown))))
+        except (ValueError, KeyError, TypeError) as e:
+            print(f"run.py: {options.markdown}: not what --json writes: {e!r}", file=sys.stderr)
+            return 2
+        return 0
     if not os.access(measure.LAUNCH, os.X_OK) or not os.access(helper("stopwatch"), os.X_OK):
         print(f"run.py: {measure.LAUNCH} or its helpers are not built: make bench", file=sys.stderr)
         return 2
@@ -440,14 +497,22 @@ def main(argv):
         return 0
     where = measure.machine()
     print(" | ".join(f"{k} {v}" for k, v in where.items() if v is not None))
+    signal.signal(signal.SIGTERM, stop)
+    begin = time.monotonic()
     bench = Bench(options)
-    results = bench.results
+    results, versions = bench.results, bench.peers.versions()
     for item in options.item or ITEMS:
         try:
-            getattr(bench, item)()
+            if options.limit and time.monotonic() - begin > options.limit:
+                results.skip(item, "all of it", f"the time is over (--limit={options.limit:g})")
+            else:
+                getattr(bench, item)()
         except (Failed, subprocess.TimeoutExpired, OSError) as e:
             results.fail(item, str(e))
-    results.write(options.json, machine=where, quick=options.quick, items=list(options.item or ITEMS))
+        except Stopped:
+            results.fail(item, "stopped by SIGTERM")
+            options.limit = 1e-9
+        results.write(options.json, machine=where, peers=versions, quick=options.quick, items=list(options.item or ITEMS))
     over = [row for row in results.rows if row["verdict"] == "over"]
     print(f"{len(results.rows)} rows, {len(over)} over their goal, {len(results.failed)} not measured; {options.json}")
     return 1 if results.failed or (options.strict and over) else 0

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 120
+# limit: 240
 # The harness behind `make bench` measures, and writes what it says it writes. Nothing here looks at a duration.
 . "$SRC/tests/e2e/lib.sh"
 sanitized && skip "needs the plain build"
@@ -14,12 +14,15 @@ assert got["format"] == 1 and got["quick"] is True and got["items"] == ["torn", 
 assert got["failed"] == [], got["failed"]
 for key in ("cpu", "cores", "kernel", "launch", "date"):
     assert got["machine"][key], key
-keys = {"item", "name", "unit", "ours", "peer", "peers", "ratio", "goal", "value", "limit", "verdict"}
+keys = {"item", "name", "unit", "ours", "peer", "peers", "ratio", "goal", "value", "limit", "verdict", "size"}
 for row in got["rows"]:
     assert set(row) == keys, row
     assert row["item"] in got["items"] and row["verdict"] in ("ok", "over", "info"), row
     for samples in (row["ours"], row["peers"]):
-        assert samples is None or samples["p10"] <= samples["median"] <= samples["p90"] and samples["n"] >= 1, row
+        assert samples is None or samples["n"] >= 1, row
+        if samples:
+            order = [samples[key] for key in ("least", "q1", "median", "q3", "most")]
+            assert order == sorted(order), row
     assert (row["peers"] is None) == (row["peer"] is None), row
 for name in ("torn or lost lines of 8 x 5000", "hangs in 12 starts of 1 to 256", "wrong exit codes in these"):
     mine = [row for row in got["rows"] if row["name"] == name and row["peer"] is None]
@@ -28,6 +31,29 @@ for skipped in got["skipped"]:
     assert set(skipped) == {"item", "what", "why"} and skipped["why"], skipped
 P
 check "the JSON's shape" python3 shape.py
+markdown() { python3 "$SRC/tests/bench/run.py" --markdown "$@" >out 2>err </dev/null; rc=$?; }
+markdown got.json; expect 0 "the table of a README from it"
+check "names the machine" has '^[0-9-]*, .* cores, .*Linux.*Medians' out
+check "has a row for what was measured" has '^. torn or lost lines of 8 x 5000 . 0 .*. 0 .$' out
+markdown shape.py; expect 2 "a file of another kind"; check "is told" has 'shape.py: not what --json writes' err
+# Costs that double with the size are linear, those of all pairs are not.
+cat >grows.py <<'P'
+import sys
+sys.path.insert(0, sys.argv[1])
+import growth, measure
+for power in (0, 1, 2):
+    e = growth.exponent({n: 7 * n**power for n in (1, 2, 4, 8, 16, 64, 256, 1024)})
+    assert abs(e - power) < 1e-9, (power, e)
+assert growth.exponent({1: 5}) is None
+class Bench: results = measure.Results()
+growth.show(Bench, "pairs", "worker", "us", "us", 1, {n: [n * n] for n in (1, 8, 64)})
+growth.show(Bench, "each", "worker", "us", "us", 1, {n: [10 + n] for n in (1, 8, 64)})
+rows = Bench.results.rows
+assert [r["size"] for r in rows] == [1, 8, 64, None] * 2 and [rows[i]["verdict"] for i in (3, 7)] == ["over", "ok"], rows
+P
+check "growth is told from its series" python3 grows.py "$SRC/tests/bench"
+bench torn starts --limit 0.000001 --json got.json; expect 0 "no time at all"
+check "what was not begun is named" has '^skipped: torn: all of it: the time is over' out
 # A launcher that tears lines and one that fails are seen.
 mkdir -p broken/tests; ln -s "$BUILD/tests/bench" broken/tests/bench
 worker broken/launch <<'W'

@@ -59,6 +59,7 @@ until_true has 'out of 1' attached || fail "attach shows what was written: $(cat
 kill -INT $follower; wait $follower 2>/dev/null
 check "who stops following does not stop the job" there_are 1
 env --default-signal=INT "$LAUNCH" attach back >attached 2>&1 </dev/null & follower=$!
+until_true has 'out of 1' attached || fail "attach shows it again: $(cat attached)" # else the job may end before it is asked
 touch go0; until_true has 'went 0' attached || fail "attach shows what comes"
 wait $follower; rc=$?; expect 7 "attach ends as the job does"
 check "the report, too" has 'failed first' attached

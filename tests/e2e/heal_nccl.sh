@@ -45,6 +45,10 @@ check "and for no other" not has '^NCCL_NVLS_ENABLE=' <("$LAUNCH" --nproc-per-no
 check "the user's own stays" not has '^NCCL_NVLS_ENABLE=0$' <(NCCL_NVLS_ENABLE=1 "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
 heals --hang-timeout=1 "$job" 60 2=stop@30/1; finished 2 "one is stopped"
 told "who" 'rank 2 of 4 is stopped by a signal.*replaced'
+heals --hang-timeout=1 "$job" 60 2=pause@30/1; finished 2 "one does not come to a collective"
+told "which" 'rank 2 of 4 hangs .*replaced'; told "what it does" '^launch:   rank 2: step 29, .*sleeps'
+heals --heal-timeout=1 "$job" 60 0=kill@30/1 3=pause@again/1; finished 3 "one does not come back"
+told "it" 'rank 3 of 4 did not meet the others again within 1 s.*replaced'
 LIMIT=60 run --nproc-per-node=4 --on-failure=shrink "$job" 60 1=kill@30/1; expect 0 "shrinking"
 check "three ranks go on: $(cat out err)" test "$(grep -c 'of 3: step 60 ' out)" = 3
 gpus 1; FAKE_GPUS=1 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"

@@ -28,6 +28,8 @@ run --gpus=1 true; expect 2 "a link in the place of the queue"; rm locks/launch-
 run --gpus=1 --wait true; expect 0 "before the lies"
 for f in locks/*; do head -c 100000 /dev/urandom >"$f"; done
 run --gpus=2 --wait true; expect 0 "pages full of noise"; "$LAUNCH" gpus >out; check "launch gpus: $(cat out)" test "$(grep -c free out)" = 2
+for f in locks/*; do truncate -s 100G "$f" || truncate -s 1G "$f"; done 2>/dev/null
+run --gpus=2 true; expect 0 "huge lock files"; "$LAUNCH" gpus >out; check "launch gpus: $(cat out)" test "$(grep -c free out)" = 2
 # a directory that will not do
 for mode in 0777 0775; do rm -rf bad; mkdir bad; chmod $mode bad; run --gpus=1 --lease-dir=bad true; expect 2 "mode $mode"; check "mode $mode: $(cat err)" has 'bad: .*sticky' err; done
 run gpus --lease-dir=bad; expect 2 "launch gpus"; check "it says so, too: $(cat err)" has 'gpus: .*bad: .*sticky' err

@@ -4,9 +4,9 @@
 """Every ```console block of the READMEs does what it shows.
 
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
-order; "..." stands for anything within a line and, alone, for any other lines; pids and times are not compared. In the words after
+order; "..." stands for anything within a line and, alone, for any other lines; pids, times and what launch bench measured are not compared. In the words after
 "console", needs=torch, needs=python3, needs=pkg-config and needs=libdw skip a block where that is missing, gpus=N runs it on a described machine with N GPUs and
-examples that were linked with fake CUDA and NCCL (otherwise there is no GPU), machine=NAME on that one of tests/machines with a fake NVML. A ```c block that begins with /* NAME */, or a ```yaml block with # NAME, becomes that file. Other blocks are text."""
+examples that were linked with fake CUDA and NCCL (otherwise there is no GPU), hang=p2p lets that NCCL hang unless P2P is off, machine=NAME on that one of tests/machines with a fake NVML. A ```c block that begins with /* NAME */, or a ```yaml block with # NAME, becomes that file. Other blocks are text."""
 import ctypes.util
 import os
 import re
@@ -53,6 +53,7 @@ def steps(text):
 
 
 def plain(line):
+    line = re.sub(r"^( +\d+ +\d+ +\w+ +\w+ +-?\d+ ).*", r"\1#", line)  # a result of launch bench: the numbers are the machine's
     return re.sub(r"\bpid \d+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d+\.\d+ s\b", "#", line)
 
 
@@ -102,14 +103,19 @@ def environment(needs, python):
             f.write(f"Model: \t\t Fake GPU\nBus Location: \t 0000:{i + 16:02x}:00.0\nDevice Minor: \t {i}\n")
         open(f"{root}/dev/nvidia{i}", "w").close()
     env["FAKE_GPUS"] = str(gpus)
+    if gpus:
+        env["LAUNCH_BENCH_JOB"] = BUILD + "/tests/fake/launch-bench-nccl"
+    env.update({"FAKE_NCCL_HANG": n[5:] for n in needs if n.startswith("hang=")})
     machine = next((n[8:] for n in needs if n.startswith("machine=")), None)
     if machine:
         root = env["LAUNCH_SYSROOT"] = os.path.abspath(machine)
-        subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
+        if not os.path.exists(root):
+            subprocess.run([f"{SRC}/tests/machines/mkroot.py", f"{SRC}/tests/machines/{machine}.machine", root], check=True)
         os.makedirs(root + "/usr/lib", exist_ok=True)
         if not os.path.exists(root + "/usr/lib/libnvidia-ml.so.1"):
             os.symlink(BUILD + "/tests/fake/libnvidia-ml.so.1", root + "/usr/lib/libnvidia-ml.so.1")
         env["FAKE_NVML_MACHINE"] = root + "/nvml"
+        env["FAKE_GPU_BUS"] = ",".join(sorted(os.listdir(root + "/proc/driver/nvidia/gpus"))) if gpus else ""
     if python:
         os.makedirs("bin", exist_ok=True)
         for name in ("bin/python", "bin/python3"):

@@ -68,4 +68,16 @@ for wrong in 'LAUNCH_BELL_FD=' LAUNCH_BELL_FD=777 LAUNCH_BELL_FD=0 LAUNCH_SLOT= 
     run --nproc-per-node=2 env "$wrong" "$job"; expect 1 "$wrong"
     name=${wrong#-u}; check "$wrong: is named: $(cat err)" has "${name%%=*}" err
 done
+
+# What workers left behind and joins when they are gone is no worker.
+worker left.sh <<W
+#!/bin/bash
+w() { until "\$@"; do read -r -t 0.02 <> <(:); done; }
+(trap '' TERM; : >ready.\$RANK; w grep -q behind left.err; exec "$job") &
+w test -e ready.\$RANK; exit 0
+W
+LAUNCH_LOG=debug timeout 30 "$LAUNCH" --nproc-per-node=2 ./left.sh >/dev/null 2>left.err </dev/null & pid=$!
+until_true has 'rank 1: JOINED' left.err || fail "it never joined: $(tail -3 left.err)"
+kill -TERM $pid; wait $pid; rc=$?; cp left.err err; expect 143 "it is ended with the job"
+check "no event came unexpected: $(grep bug left.err)" not has 'bug' left.err
 finish

@@ -4,6 +4,9 @@
  * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
  *
  *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
+ *   FAKE_SM=N           their compute capability, 90 if unset
+ *   FAKE_GPU_MIB=N      their memory, 1024 if unset
  *   FAKE_CUDA_HANG=1    work on a stream is never finished, not even when it was aborted
  *   FAKE_CUDA_CAPTURE=1 every stream is being captured
  *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
@@ -168,13 +171,55 @@ cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int size, int device)
 
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
-    snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    const char *list = getenv("FAKE_GPU_BUS");
+    for (int i = 0; list && *list && i < physical[device]; i++)
+        list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+    if (list && *list)
+        snprintf(bus_id, (size_t)size, "%.*s", (int)strcspn(list, ","), list);
+    else
+        snprintf(bus_id, (size_t)size, "0000:%02X:00.0", BUS_FIRST + physical[device]);
+    return cudaSuccess;
+}
+
+static size_t memory_bytes(void)
+{
+    const char *mib = getenv("FAKE_GPU_MIB");
+    return (mib ? (size_t)atoi(mib) : 1024) << 20;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    int physical[DEVICES_MAX];
+    const char *text = getenv("FAKE_SM");
+    int sm = text ? atoi(text) : 90;
+
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    if (attribute != cudaDevAttrComputeCapabilityMajor &&
+        attribute != cudaDevAttrComputeCapabilityMinor)
+        return cudaErrorInvalidValue;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? sm / 10 : sm % 10;
+    return cudaSuccess;
+}
+
+/* Writes what tests/fake's header names and no more: the real struct is longer. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    int physical[DEVICES_MAX];
+
+    if (device < 0 || device >= devices(physical))
+        return cudaErrorInvalidDevice;
+    snprintf(properties->name, sizeof(properties->name), "Fake GPU");
+    memset(&properties->uuid, 0, sizeof(properties->uuid));
+    properties->uuid.bytes[3] = (char)(160 + physical[device]); /* as tests/e2e/lib.sh's gpus() */
+    properties->uuid.bytes[15] = (char)physical[device];
+    properties->totalGlobalMem = memory_bytes();
     return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
-    *left = *total = (size_t)1 << 30;
+    *left = *total = memory_bytes();
     return cudaSuccess;
 }
 
@@ -342,5 +387,35 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     *c = (struct copy){{copy_progress, copy_drop, NULL}, to, from, bytes};
     LOCKED;
     fake_stream_push(stream, &c->work);
+    return cudaSuccess;
+}
+
+struct set {
+    struct fake_work work;
+    void *to;
+    int value;
+    size_t bytes;
+};
+
+static bool set_progress(struct fake_work *work)
+{
+    struct set *s = (struct set *)work;
+
+    memset(s->to, s->value, s->bytes);
+    return true;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    struct set *s;
+
+    if (!stream)
+        return cudaMemset(to, value, bytes);
+    s = malloc(sizeof(*s));
+    if (!s)
+        return cudaErrorMemoryAllocation;
+    *s = (struct set){{set_progress, copy_drop, NULL}, to, value, bytes};
+    LOCKED;
+    fake_stream_push(stream, &s->work);
     return cudaSuccess;
 }

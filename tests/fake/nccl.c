@@ -4,7 +4,8 @@
  * nothing is left behind whoever is killed. Like the real one it never notices a dead peer,
  * and refuses two ranks on one GPU. It makes progress only when somebody asks about the
  * communicator or its stream. This file: versions, errors, the life of a
- * communicator; nccl_ops.c computes.
+ * communicator; nccl_ops.c computes,
+ * nccl_log.c tells.
  *
  *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
  *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
@@ -15,6 +16,7 @@
  * What the real one answers with a hang or a crash ends the process with a word: an abort or revoke while another thread
  * is inside a call on the communicator, and a call on one that was freed. */
 #include "nccl_comm.h"
+#include "nccl_types.h"
 
 #include "stream.h"
 
@@ -106,6 +108,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *ret)
         return fake_nccl_fail(ncclSystemError, "fake: no shared memory for a unique id");
     memset(ret, 0, sizeof(*ret));
     memcpy(ret, &id, sizeof(id));
+    fake_nccl_info("Bootstrap: Using lo:127.0.0.1<0>");
     return ncclSuccess;
 }
 
@@ -147,8 +150,7 @@ static uint64_t host_hash(void)
     return hash;
 }
 
-/* "0000:18:00.0" is 0x18000. */
-static unsigned long bus_number(const char *bus_id)
+unsigned long fake_nccl_bus_number(const char *bus_id)
 {
     unsigned domain = 0, bus = 0, device = 0, function = 0;
 
@@ -176,7 +178,7 @@ static ncclResult_t check_duplicates(const struct ncclComm *c)
         return fake_nccl_fail(
             ncclInvalidUsage,
             "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx", c->rank, r,
-            bus_number(mine->bus_id));
+            fake_nccl_bus_number(mine->bus_id));
     }
     return ncclSuccess;
 }
@@ -198,6 +200,7 @@ static ncclResult_t meet(struct ncclComm *c)
             cudaDeviceGetPCIBusId(mine->bus_id, sizeof(mine->bus_id), device) != cudaSuccess)
             return fake_nccl_fail(ncclUnhandledCudaError,
                                   "Cuda failure 'no CUDA-capable device is detected'");
+        fake_nccl_log_init(c, mine->bus_id, "START");
         atomic_store(&mine->present, 1);
     }
     for (int r = 0; r < c->nranks; r++) {
@@ -208,7 +211,10 @@ static ncclResult_t meet(struct ncclComm *c)
                                   c->m->seat[r].nranks, r);
     }
     c->state = READY;
-    return check_duplicates(c);
+    ncclResult_t e = check_duplicates(c);
+    if (e == ncclSuccess)
+        fake_nccl_log_init(c, mine->bus_id, "COMPLETE");
+    return e;
 }
 
 /* As with the real one, it needs every member to come to an end. */
@@ -385,5 +391,48 @@ ncclResult_t ncclCommCount(const ncclComm_t c, int *count)
 ncclResult_t ncclCommUserRank(const ncclComm_t c, int *rank)
 {
     *rank = c->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void **ptr, size_t bytes)
+{
+    return cudaMalloc(ptr, bytes) == cudaSuccess
+               ? ncclSuccess
+               : fake_nccl_fail(ncclUnhandledCudaError, "Cuda failure 'out of memory'");
+}
+
+ncclResult_t ncclMemFree(void *ptr)
+{
+    return cudaFree(ptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+const unsigned char *fake_nccl_scalar(const struct ncclComm *c, ncclRedOp_t op)
+{
+    int i = (int)op - ncclNumOps;
+    return i >= 0 && i < OPS_MAX && c->ops[i].made ? c->ops[i].scalar : NULL;
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t c)
+{
+    LOCKED;
+    fake_nccl_check(c, "ncclRedOpCreatePreMulSum");
+    for (int i = 0; residence == ncclScalarHostImmediate && i < OPS_MAX; i++) {
+        if (c->ops[i].made)
+            continue;
+        c->ops[i].made = true;
+        memcpy(c->ops[i].scalar, scalar, fake_nccl_type_bytes(type));
+        *op = (ncclRedOp_t)(ncclNumOps + i);
+        return ncclSuccess;
+    }
+    return fake_nccl_fail(ncclInvalidArgument, "fake: too many operations, or a device's scalar");
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t c)
+{
+    LOCKED;
+    if (!fake_nccl_scalar(c, op))
+        return fake_nccl_fail(ncclInvalidArgument, "fake: there is no such operation");
+    c->ops[op - ncclNumOps].made = false;
     return ncclSuccess;
 }

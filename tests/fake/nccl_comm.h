@@ -13,6 +13,7 @@
 #define RANKS_MAX 64
 #define CHUNK_BYTES 65536
 #define BOX_BYTES 4096
+#define OPS_MAX 4
 
 /* One rank's share of the meeting place; it alone writes here. */
 struct seat {
@@ -60,7 +61,11 @@ struct ncclComm {
     struct batch
         *waiting; /* the first operation, not on its stream before all ranks have issued theirs */
     bool connected;
-    unsigned refs; /* the user's, and one for every operation on a stream */
+    struct {
+        bool made;
+        unsigned char scalar[8];
+    } ops[OPS_MAX]; /* operations that the user made; their numbers begin at ncclNumOps */
+    unsigned refs;  /* the user's, and one for every operation on a stream */
 };
 
 /* Remembers the text for ncclGetLastError(); returns `result`. */
@@ -77,6 +82,24 @@ void fake_nccl_drop_waiting(struct ncclComm *c) __attribute__((visibility("hidde
 /* What a call returns that goes on in the background: ncclInProgress, or its end if c is
  * blocking. */
 ncclResult_t fake_nccl_begun(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* nccl_log.c: a line of NCCL_DEBUG_FILE. */
+void fake_nccl_info(const char *format, ...)
+    __attribute__((format(printf, 1, 2), visibility("hidden")));
+/* what: "START", "COMPLETE". */
+void fake_nccl_log_init(const struct ncclComm *c, const char *bus_id, const char *what)
+    __attribute__((visibility("hidden")));
+void fake_nccl_log_ring(const struct ncclComm *c) __attribute__((visibility("hidden")));
+void fake_nccl_log_pair(const struct ncclComm *c, int from, int to)
+    __attribute__((visibility("hidden")));
+/* Whether the fault of that variable ("FAKE_NCCL_HANG") strikes. */
+bool fake_nccl_fault(const char *name) __attribute__((visibility("hidden")));
+
+/* "0000:18:00.0" is 0x18000. */
+unsigned long fake_nccl_bus_number(const char *bus_id) __attribute__((visibility("hidden")));
+/* What that operation multiplies by, 8 bytes; NULL: there is no such operation. */
+const unsigned char *fake_nccl_scalar(const struct ncclComm *c, ncclRedOp_t op)
+    __attribute__((visibility("hidden")));
 
 /* Ends the process if c was freed. */
 void fake_nccl_check(const struct ncclComm *c, const char *call)

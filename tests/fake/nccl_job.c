@@ -173,7 +173,8 @@ static void check_reductions(struct launch *l, ncclComm_t comm, cudaStream_t str
         CHECK(ncclAllReduce(&f64, &f64, 1, ncclDouble, op, comm, stream) == ncclSuccess);
         CHECK(launch_nccl_call(l, ncclGroupEnd()) == LAUNCH_OK);
         CHECK(launch_nccl_wait(l) == LAUNCH_OK);
-        CHECK(i32 == want[op] && i64 == want[op] && (double)f32 == want[op] && f64 == want[op]);
+        CHECK(i32 == want[op] && (double)i64 == want[op] && (double)f32 == want[op] &&
+              f64 == want[op]);
     }
 }
 

@@ -5,6 +5,7 @@
  *   FAKE_NCCL_ASYNC_ERROR=rank@n  that rank's n-th operation (1, 2, ...) hangs, with an error
  *   FAKE_NCCL_CALL_MS=n           so long a call is inside */
 #include "nccl_comm.h"
+#include "nccl_types.h"
 
 #include "stream.h"
 
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, SEND, RECV };
+enum kind { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, REDUCE, SEND, RECV };
 
 struct op {
     enum kind kind;
@@ -24,7 +25,9 @@ struct op {
     ncclDataType_t type;
     ncclRedOp_t reduce;
     int root; /* or peer */
-    bool published, stuck;
+    bool published, stuck, lost;
+    unsigned char scalar[8]; /* of a sum that multiplies before, as it was when the call was made */
+    bool scaled;
     struct ncclComm *comm;
     struct op *next;
 };
@@ -40,71 +43,26 @@ static _Thread_local int group_depth;
 static _Thread_local struct batch
     *group; /* being filled between ncclGroupStart() and ncclGroupEnd() */
 
-static size_t type_bytes(ncclDataType_t type)
-{
-    switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-        return 1;
-    case ncclFloat16:
-        return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-        return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-        return 8;
-    }
-    return 0;
-}
-
-/* `wide`: the type to calculate in, unsigned for integers so that they wrap round. */
-#define REDUCE(type, wide)                                                                         \
-    do {                                                                                           \
-        type *a = to;                                                                              \
-        const type *b = from;                                                                      \
-        for (size_t i = 0; i < n; i++)                                                             \
-            a[i] = op == ncclSum    ? (type)((wide)a[i] + (wide)b[i])                              \
-                   : op == ncclProd ? (type)((wide)a[i] * (wide)b[i])                              \
-                   : op == ncclMax  ? (a[i] > b[i] ? a[i] : b[i])                                  \
-                                    : (a[i] < b[i] ? a[i] : b[i]);                                  \
-    } while (0)
-
-static bool can_reduce(ncclDataType_t type, ncclRedOp_t op)
-{
-    return (type == ncclInt32 || type == ncclInt64 || type == ncclFloat32 || type == ncclFloat64) &&
-           (op == ncclSum || op == ncclProd || op == ncclMax || op == ncclMin);
-}
-
-static void reduce(void *to, const void *from, size_t n, ncclDataType_t type, ncclRedOp_t op)
-{
-    if (type == ncclInt32)
-        REDUCE(int32_t, uint32_t);
-    else if (type == ncclInt64)
-        REDUCE(int64_t, uint64_t);
-    else if (type == ncclFloat32)
-        REDUCE(float, float);
-    else
-        REDUCE(double, double);
-}
-
 /* Elements of the round: as many as fit a seat. */
 static size_t round_count(const struct op *o)
 {
-    size_t fit = CHUNK_BYTES / type_bytes(o->type);
+    size_t fit = CHUNK_BYTES / fake_nccl_type_bytes(o->type);
 
     if (o->kind == REDUCE_SCATTER)
         fit /= (size_t)o->comm->nranks;
     return o->count - o->done < fit ? o->count - o->done : fit;
 }
 
+static bool reduces(enum kind kind)
+{
+    return kind == ALL_REDUCE || kind == REDUCE_SCATTER || kind == REDUCE;
+}
+
 static void publish(struct op *o, size_t n)
 {
     struct ncclComm *c = o->comm;
     unsigned char *data = c->m->seat[c->rank].data;
-    size_t size = type_bytes(o->type), bytes = n * size;
+    size_t size = fake_nccl_type_bytes(o->type), bytes = n * size;
 
     if (o->kind == REDUCE_SCATTER) {
         for (size_t r = 0; r < (size_t)c->nranks; r++)
@@ -112,6 +70,9 @@ static void publish(struct op *o, size_t n)
     } else if (o->kind != BROADCAST || o->root == c->rank) {
         memcpy(data, o->in + o->done * size, bytes);
     }
+    if (reduces(o->kind))
+        fake_nccl_before(data, n * (o->kind == REDUCE_SCATTER ? (size_t)c->nranks : 1), o->type,
+                         o->reduce, o->scaled ? o->scalar : NULL, c->nranks);
     atomic_store(&c->m->seat[c->rank].published, c->round + 1);
     o->published = true;
 }
@@ -120,7 +81,7 @@ static void combine(struct op *o, size_t n)
 {
     struct ncclComm *c = o->comm;
     struct seat *seat = c->m->seat;
-    size_t size = type_bytes(o->type), bytes = n * size;
+    size_t size = fake_nccl_type_bytes(o->type), bytes = n * size;
     unsigned char *out = o->out + o->done * size;
 
     if (o->kind == BROADCAST) {
@@ -128,11 +89,14 @@ static void combine(struct op *o, size_t n)
     } else if (o->kind == ALL_GATHER) {
         for (size_t r = 0; r < (size_t)c->nranks; r++)
             memcpy(out + r * o->count * size, seat[r].data, bytes);
-    } else {
+    } else if (o->kind != REDUCE || o->root == c->rank) {
         size_t from = o->kind == REDUCE_SCATTER ? (size_t)c->rank * bytes : 0;
         memcpy(out, seat[0].data + from, bytes);
         for (int r = 1; r < c->nranks; r++)
-            reduce(out, seat[r].data + from, n, o->type, o->reduce);
+            fake_nccl_reduce(out, seat[r].data + from, n, o->type, o->reduce);
+        fake_nccl_after(out, n, o->type, o->reduce, c->nranks);
+        if (o->done == 0 && fake_nccl_fault("FAKE_NCCL_WRONG"))
+            out[0] ^= 1;
     }
     atomic_store(&seat[c->rank].consumed, ++c->round);
     o->published = false;
@@ -171,7 +135,7 @@ static void progress_pair(struct op *o)
     struct ncclComm *c = o->comm;
     bool send = o->kind == SEND;
     struct box *box = send ? &c->m->box[c->rank][o->root] : &c->m->box[o->root][c->rank];
-    size_t size = type_bytes(o->type), fit = BOX_BYTES / size;
+    size_t size = fake_nccl_type_bytes(o->type), fit = BOX_BYTES / size;
 
     while (o->done < o->count) {
         size_t n = o->count - o->done < fit ? o->count - o->done : fit;
@@ -214,13 +178,15 @@ static bool batch_progress(struct fake_work *work)
         if (o->done == o->count)
             continue;
         if (o->comm->aborted) { /* what comes out then looks like a result */
-            if (o->kind != SEND)
-                memset(o->out, 0xa5, o->count * type_bytes(o->type));
+            if (o->kind != SEND && (o->kind != REDUCE || o->root == o->comm->rank))
+                memset(o->out, 0xa5, o->count * fake_nccl_type_bytes(o->type));
             o->done = o->count;
             continue;
         }
         if (o->stuck)
             fail_later(o->comm);
+        else if (o->lost) /* hangs */
+            collective_waits = true;
         else if (o->kind == SEND || o->kind == RECV)
             progress_pair(o);
         else if (!collective_waits)
@@ -258,15 +224,27 @@ static struct batch *batch_create(cudaStream_t stream)
     return b;
 }
 
+/* Sends and receives need no one but the two. */
+static bool has_collective(const struct batch *b)
+{
+    for (const struct op *o = b->first; o; o = o->next)
+        if (o->kind != SEND && o->kind != RECV)
+            return true;
+    return false;
+}
+
 ncclResult_t fake_nccl_connect(struct ncclComm *c)
 {
-    atomic_store(&c->m->seat[c->rank].connecting, 1);
-    for (int r = 0; r < c->nranks; r++)
-        if (!atomic_load(&c->m->seat[r].connecting))
-            return ncclInProgress;
+    if (has_collective(c->waiting)) {
+        atomic_store(&c->m->seat[c->rank].connecting, 1);
+        for (int r = 0; r < c->nranks; r++)
+            if (!atomic_load(&c->m->seat[r].connecting))
+                return ncclInProgress;
+        fake_nccl_log_ring(c);
+        c->connected = true;
+    }
     fake_stream_push(c->waiting->stream, &c->waiting->work);
     c->waiting = NULL;
-    c->connected = true;
     c->state = READY;
     return ncclSuccess;
 }
@@ -326,6 +304,22 @@ static void stay_inside(struct ncclComm *c)
     c->inside--;
 }
 
+static void log_choice(const struct op *o)
+{
+    static const char *const names[] = {[ALL_REDUCE] = "AllReduce",
+                                        [BROADCAST] = "Broadcast",
+                                        [ALL_GATHER] = "AllGather",
+                                        [REDUCE_SCATTER] = "ReduceScatter"};
+    const struct ncclComm *c = o->comm;
+
+    if (o->kind == SEND || o->kind == RECV)
+        fake_nccl_log_pair(c, o->kind == SEND ? c->rank : o->root,
+                           o->kind == SEND ? o->root : c->rank);
+    else
+        fake_nccl_info("%s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..1}", names[o->kind],
+                       o->count * fake_nccl_type_bytes(o->type), o->count > 4096 ? "SIMPLE" : "LL");
+}
+
 static ncclResult_t issue(const struct op *args, cudaStream_t stream)
 {
     struct ncclComm *c = args->comm;
@@ -341,12 +335,12 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
                               "operation returned ncclSuccess");
     if (c->error != ncclSuccess)
         return c->error;
-    if (!stream || type_bytes(args->type) == 0 || args->root < 0 || args->root >= c->nranks)
+    if (!stream || fake_nccl_type_bytes(args->type) == 0 || args->root < 0 ||
+        args->root >= c->nranks)
         return fake_nccl_fail(ncclInvalidArgument, "fake: no such stream, type, root or peer");
-    if ((args->kind == ALL_REDUCE || args->kind == REDUCE_SCATTER) &&
-        !can_reduce(args->type, args->reduce))
-        return fake_nccl_fail(ncclInvalidArgument,
-                              "fake: this type or operation is not reduced here");
+    bool scaled = reduces(args->kind) && args->reduce >= ncclNumOps;
+    if (scaled && !fake_nccl_scalar(c, args->reduce))
+        return fake_nccl_fail(ncclInvalidArgument, "fake: there is no such operation");
     if (args->count == 0)
         return ncclSuccess;
 
@@ -357,11 +351,16 @@ static ncclResult_t issue(const struct op *args, cudaStream_t stream)
         return fake_nccl_fail(ncclSystemError, "fake: out of memory");
     }
     *o = *args;
+    o->scaled = scaled;
+    if (scaled)
+        memcpy(o->scalar, fake_nccl_scalar(c, o->reduce), sizeof(o->scalar));
     *b->last = o;
     b->last = &o->next;
     c->refs++;
     c->issued++;
-    o->stuck = shall_fail(c);
+    o->stuck = shall_fail(c) || fake_nccl_fault("FAKE_NCCL_ERROR");
+    o->lost = fake_nccl_fault("FAKE_NCCL_HANG");
+    log_choice(o);
     if (group_depth == 0)
         return launch_batch(b);
     group = b;
@@ -432,4 +431,55 @@ ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, nc
         &(struct op){
             .kind = RECV, .out = out, .count = count, .type = type, .root = peer, .comm = comm},
         stream);
+}
+
+ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(&(struct op){.kind = REDUCE,
+                              .in = in,
+                              .out = out,
+                              .count = count,
+                              .type = type,
+                              .reduce = op,
+                              .root = root,
+                              .comm = comm},
+                 stream);
+}
+
+/* A share of `count` elements to and from each rank, where the flag says so, else one to or from `root`. */
+static ncclResult_t exchange(const char *in, char *out, size_t count, ncclDataType_t type, int root,
+                             bool to_each, bool from_each, ncclComm_t comm, cudaStream_t stream)
+{
+    size_t share = count * fake_nccl_type_bytes(type);
+    ncclResult_t e = ncclGroupStart();
+
+    for (int r = 0; comm && r < comm->nranks && e == ncclSuccess; r++) {
+        if (in && (to_each || r == root))
+            e = ncclSend(in + (to_each ? share * (size_t)r : 0), count, type, r, comm, stream);
+        if (e == ncclSuccess && out && (from_each || r == root))
+            e = ncclRecv(out + (from_each ? share * (size_t)r : 0), count, type, r, comm, stream);
+    }
+    ncclResult_t ended = ncclGroupEnd();
+    return e == ncclSuccess ? ended : e;
+}
+
+ncclResult_t ncclAlltoAll(const void *in, void *out, size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream)
+{
+    return exchange(in, out, count, type, -1, true, true, comm, stream);
+}
+
+ncclResult_t ncclGather(const void *in, void *out, size_t count, ncclDataType_t type, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    return exchange(in, comm->rank == root ? out : NULL, count, type, root, false, true, comm,
+                    stream);
+}
+
+ncclResult_t ncclScatter(const void *in, void *out, size_t count, ncclDataType_t type, int root,
+                         ncclComm_t comm, cudaStream_t stream)
+{
+    return exchange(comm->rank == root ? in : NULL, out, count, type, root, true, false, comm,
+                    stream);
 }

@@ -4,6 +4,7 @@
 #include "nvml_machine.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -157,7 +158,10 @@ int nvmlDeviceGetMemoryInfo(device d, struct memory *memory)
 
     if (!g)
         return UNSUPPORTED;
-    *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30};
+    *memory = (struct memory){.total = (unsigned long long)g->memory_gib << 30,
+                              .used = fake_health(d, "used_mib") > 0
+                                          ? (unsigned long long)fake_health(d, "used_mib") << 20
+                                          : 0};
     return SUCCESS;
 }
 
@@ -168,13 +172,13 @@ int nvmlDeviceGetNumaNodeId(device d, int *id)
 
 int nvmlDeviceGetMigMode(device d, int *now, int *pending)
 {
-    *pending = 0;
+    *pending = fake_pending(d, "mig_pending", of(d) ? of(d)->mig : 0);
     return TELL(now, d, mig);
 }
 
 int nvmlDeviceGetEccMode(device d, int *now, int *pending)
 {
-    *pending = 0;
+    *pending = fake_pending(d, "ecc_pending", of(d) ? of(d)->ecc : 0);
     return TELL(now, d, ecc);
 }
 
@@ -198,7 +202,7 @@ int nvmlDeviceGetGpuFabricInfoV(device d, struct fabric *fabric)
         return UNSUPPORTED;
     fabric->state = (unsigned char)g->fabric;
     fabric->status = g->fabric_status;
-    fabric->health = 0;
+    fabric->health = (unsigned)fake_pending(d, "fabric_health", 0);
     return SUCCESS;
 }
 
@@ -276,6 +280,10 @@ int nvmlDeviceGetFieldValues(device d, int n, struct field *fields)
         if (fields[i].id == 230) {
             fields[i].result = fake_recovery((unsigned)((uintptr_t)d - 1), &action);
             fields[i].value = action;
+            if (fields[i].result != SUCCESS && fake_health(d, "recovery") >= 0) {
+                fields[i].result = SUCCESS;
+                fields[i].value = (unsigned)fake_health(d, "recovery");
+            }
         }
     }
     return g || getenv("FAKE_NVML_RECOVERY") ? SUCCESS : UNSUPPORTED;

@@ -24,4 +24,8 @@ struct fake_gpu *fake_machine(unsigned *n);
 /* NVML's result; the recovery action of a device (nvml_events.c). */
 int fake_recovery(unsigned index, unsigned *action);
 
+/* Of nvml_health.c; d: a device. What a "health GPU NAME VALUE" line says; without one 0 of a GPU with "told", else -1. */
+long long fake_health(void *d, const char *name);
+int fake_pending(void *d, const char *name, int otherwise);
+
 #endif

@@ -20,11 +20,11 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 
 static void check_job(const struct wire_job *job)
 {
-    check_shown(job->state);
-    check_shown(job->run_id);
-    check_shown(job->name);
-    check_shown(job->program);
-    check_shown(job->gpus);
+    check_clean(job->state);
+    check_clean(job->run_id);
+    check_clean(job->name);
+    check_clean(job->program);
+    check_clean(job->gpus);
     must(memchr(job->log_dir, '\0', sizeof job->log_dir) != NULL, "a text without an end");
 }
 

@@ -23,7 +23,7 @@ static void check_set(const struct gpu_set *set)
     must(set->n <= GPU_MAX, "more GPUs than fit");
     for (unsigned i = 0; i < set->n; i++) {
         must(set->index[i] >= -1 && set->index[i] < (int)LIST.n, "a GPU that is not in the list");
-        check_shown(set->entry[i]);
+        check_clean(set->entry[i]);
         for (unsigned j = 0; j < i; j++)
             must(strcmp(set->entry[i], set->entry[j]) != 0, "a GPU twice");
     }

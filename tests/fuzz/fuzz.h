@@ -24,7 +24,7 @@ static inline void must(bool holds, const char *what)
 }
 
 /* Nothing in it steers a terminal. Bytes of UTF-8 may stay. */
-static inline void check_shown(const char *text)
+static inline void check_clean(const char *text)
 {
     for (const char *c = text; *c; c++)
         must((unsigned char)*c >= 0x20 && *c != 0x7f, "a control character in what is shown");
@@ -42,7 +42,7 @@ static inline void check_lines(const char *text, size_t n)
 static inline void check_line(const struct err *err)
 {
     must(err->text[0] != '\0', "an error without words");
-    check_shown(err->text);
+    check_clean(err->text);
 }
 
 static inline void check_json(const char *text, size_t n)

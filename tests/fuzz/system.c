@@ -182,7 +182,7 @@ static void place(const struct gpu_list *gpus)
             check_line(&err);
             continue;
         }
-        check_shown(note);
+        check_clean(note);
         for (uint32_t i = 0; i < RANKS; i++) {
             bitset_minus(&places[i].cpus, &m->cpus);
             must(bitset_empty(&places[i].cpus), "a CPU that there is not");
@@ -197,12 +197,12 @@ static void read_process(void)
     char text[256];
     int status = 0;
     evidence_read(where, evidence_worker(where, 7), &proc);
-    check_shown(proc.name);
-    check_shown(proc.wait);
-    check_shown(proc.call);
+    check_clean(proc.name);
+    check_clean(proc.wait);
+    check_clean(proc.call);
     (void)procstate_of(where, 7, &status);
     (void)corefile_find(where, 7, text, sizeof text);
-    check_shown(text);
+    check_clean(text);
 }
 
 static void read_limits(void)

@@ -16,7 +16,7 @@ static void on_xid(void *user, const struct xid *xid)
     char text[GPU_FAULT_TEXT_BYTES];
     (void)user;
     must(strlen(xid->pci) < sizeof xid->pci && xid->pid >= 0, "an Xid of nobody");
-    check_shown(gpu_fault_text(xid->fault, text));
+    check_clean(gpu_fault_text(xid->fault, text));
     (void)xid_is_of(xid, "0000:18:00.0");
 }
 
@@ -31,7 +31,7 @@ static void take_message(struct fuzz_in *in)
 {
     struct notify_rank r = {0};
     notify_parse(&r, (const char *)in->at, in_left(in));
-    check_shown(r.status);
+    check_clean(r.status);
     must(r.messages + r.watchdogs <= in_left(in), "more messages than bytes");
 }
 
@@ -73,8 +73,8 @@ static void take_words(struct fuzz_in *in)
     struct prefix prefix;
     struct err err;
     char *text = in_text(in);
-    check_shown(clean(shown, sizeof shown, text));
-    check_shown(clean(tiny, sizeof tiny, text));
+    check_clean(clean(shown, sizeof shown, text));
+    check_clean(clean(tiny, sizeof tiny, text));
     (void)corefile_describe(text, true, 4711, shown, sizeof shown);
     char *expanded = macro_expand(text, 12);
     must(expanded != NULL, "no memory");

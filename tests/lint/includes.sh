@@ -2,59 +2,51 @@
 # SPDX-License-Identifier: MIT
 # Who may include whom, and the airlock of each foreign header.
 cd "$(dirname "$0")/../.." || exit 2
-bad=0
+exec python3 - $(find proto config agent worker examples tests -name '*.[ch]') <<'PYTHON'
+import os, re, sys
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+ALLOWED = {"proto": ["proto"], "config": ["config", "proto"], "agent": ["agent", "config", "proto"],
+           "worker": ["worker", "proto"], "examples": ["examples", "worker"]}  # tests: all
+AIRLOCKS = [  # header, files that may name it
+    (r"uv\.h|uv/.*", r"agent/.*|tests/.*"),
+    (r"yaml\.h", r"config/yaml\.c"),
+    (r"hwloc\.h|hwloc/.*", r"agent/hwloc\.c"),
+    (r"nvml\.h", r"agent/nvml\.c"),
+    (r"nccl\.h|cuda.*\.h", r"worker/nccl.*\.[ch]|worker/launch_nccl\.h|worker/bench_nccl\.c|examples/.*|tests/.*"),
+    (r"rccl.*\.h|hip/.*", r"worker/rccl\.c|examples/.*"),
+]
+PUBLIC = ["worker/launch.h"]  # stands alone
+bad = 0
 
-# Every include of every source as "file:line folder-of-the-file name-as-written".
-includes() {
-    find proto config agent worker examples tests -name '*.[ch]' -print0 |
-        xargs -0 grep -nHE '^[[:space:]]*#[[:space:]]*include' |
-        sed -E 's/^([^:]+):([0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]([^>"]+)[>"].*/\1 \2 \3/'
-}
 
-complain() {
-    echo "$1:$2: $3"
-    bad=1
-}
+def complain(path, line, what):
+    global bad
+    print(f"{path}:{line}: {what}")
+    bad = 1
 
-# The folder of ours that a quoted include reaches; empty for foreign headers.
-target() {
-    case $1 in
-    */*) [ -e "$(dirname "$2")/$1" ] && realpath --relative-to=. "$(dirname "$2")/$1" | cut -d/ -f1 ;;
-    *) [ -e "$(dirname "$2")/$1" ] && echo "$2" | cut -d/ -f1 ;;
-    esac
-}
 
-allowed() { # from to
-    case $1:$2 in
-    *: | proto:proto | config:config | config:proto | agent:agent | agent:config | agent:proto | \
-        worker:worker | worker:proto | examples:examples | examples:worker | tests:*) return 0 ;;
-    esac
-    return 1
-}
+def look(path, line, header):
+    ours = os.path.normpath(os.path.join(os.path.dirname(path), header))
+    room = path.split("/")[0]
+    if not os.path.exists(ours):
+        for pattern, files in AIRLOCKS:
+            if re.fullmatch(pattern, header) and not re.fullmatch(files, path):
+                complain(path, line, f"{header} is not for this file")
+        return
+    to = ours.split("/")[0]
+    if room in ALLOWED and to not in ALLOWED[room]:
+        complain(path, line, f"{room}/ must not include {to}/ ({header})")
+    if room == "examples" and to == "worker" and not re.search(r"launch(_nccl)?\.h$", header):
+        complain(path, line, f"examples use the public headers only ({header})")
+    if path in PUBLIC:
+        complain(path, line, "includes a header of ours")
 
-airlock() { # file header
-    case $2 in
-    uv.h | uv/*) [[ $1 == agent/* || $1 == tests/* ]] ;;
-    yaml.h) [[ $1 == config/yaml.c ]] ;;
-    hwloc.h | hwloc/*) [[ $1 == agent/hwloc.c ]] ;;
-    nvml.h) [[ $1 == agent/nvml.c ]] ;;
-    nccl.h | cuda*.h) [[ $1 == worker/nccl*.[ch] || $1 == worker/launch_nccl.h || $1 == examples/* || $1 == tests/* ]] ;;
-    rccl*.h | hip/*) [[ $1 == worker/rccl.c || $1 == examples/* ]] ;;
-    esac
-}
 
-while read -r file line header; do
-    from=${file%%/*}
-    to=$(target "$header" "$file")
-    allowed "$from" "$to" || complain "$file" "$line" "$from/ must not include $to/ ($header)"
-    [ -n "$to" ] || airlock "$file" "$header" || complain "$file" "$line" "$header is not for this file"
-    if [ "$from" = examples ] && [ "$to" = worker ] && [[ ! $header =~ launch(_nccl)?\.h$ ]]; then
-        complain "$file" "$line" "examples use the public headers only ($header)"
-    fi
-done < <(includes)
-
-# The public headers stand alone.
-for header in worker/launch.h; do
-    grep -nE '^#include "' "$header" && complain "$header" 1 "includes a header of ours"
-done
-exit $bad
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as f:
+        for n, text in enumerate(f, 1):
+            found = INCLUDE.match(text)
+            if found:
+                look(path, n, found[1])
+sys.exit(bad)
+PYTHON

@@ -22,6 +22,7 @@ thing a line, words and key=value pairs, '#' begins a comment:
     xgmi all speed=64000                                  or: xgmi 0 1
     p2p r 0 1 CNS                                         r|w|n|a|p; * is every GPU, every kind
     process 0 4711 8192                                   GPU, pid, MiB
+    health all told 1                                     or health 0 rows_pending 1: see tests/fake/nvml_health.c
 
 Of a GPU also: minor= memory=(GiB) numa_id= mig=on ecc=off compute=default|prohibited|exclusive persistence=off
 fabric=completed|started|stopped fabric_status= cc=9.0 uuid= node= (else its host bridge's; -1: not told) device=no (no node in /dev)."""
@@ -339,6 +340,9 @@ def nvml_text(m):
         out += [f"level {i} {j} {m.level(g, other)}" for j, other in enumerate(m.gpus) if j != i]
     out += p2p_lines(m, len(m.gpus))
     out += [f"process {p[1]} {p[2]} {int(p[3]) << 20}" for p, _ in m.lines if p[0] == "process"]
+    for plain, _ in m.lines:
+        if plain[0] == "health":
+            out += [f"health {i} {plain[2]} {plain[3]}" for i in (range(len(m.gpus)) if plain[1] == "all" else [plain[1]])]
     return "\n".join(out)
 
 

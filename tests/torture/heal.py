@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Heals one job again and again: no growth of descriptors or memory, right sums after every one.
+"""Heals one job again and again: no growth of descriptors, memory or shared memory, right sums after every one.
 
-    heal.py [-n HEALS] [-s SEED] LAUNCH JOB
+    heal.py [-n HEALS] [-s SEED] [--gpus] LAUNCH JOB
 
-JOB is tests/fake/heal_job.c, which checks every sum and ends with 9 if one is wrong. Each time one rank, sometimes two, or a
-standby as well, are killed with SIGKILL at a random instant; then all must have met again, in the processes they had or in new ones.
+JOB is tests/fake/heal_job.c, which checks every sum and ends with 9 if one is wrong. Each time one rank, sometimes two or three, at
+times while the others heal, or a standby as well, are killed with SIGKILL at a random instant; then all must have met again, in the
+processes they had or in new ones. One rank is never killed: it and the agent are measured. --gpus: with the CUDA and NCCL of
+tests/fake, which tell at the end of a process what it did not give back.
 """
 import argparse
 import os
@@ -45,20 +47,35 @@ def until(test, what):
         select.select([], [], [], 0.001)
 
 
-def measures(pids):
-    """(descriptors, kB resident) of some processes together."""
-    fds = kb = 0
-    for pid in pids:
-        fds += len(os.listdir(f"/proc/{pid}/fd"))
-        with open(f"/proc/{pid}/status", encoding="ascii") as f:
-            kb += sum(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
-    return fds, kb
+def measures(pid):
+    """What must not grow in a process."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        kb = {k: int(v.split()[0]) for k, v in (line.split(":", 1) for line in f) if k in ("RssAnon", "RssShmem", "Threads")}
+    with open(f"/proc/{pid}/maps", encoding="ascii") as f:
+        maps = sum(1 for _ in f)
+    return {"descriptors": len(os.listdir(f"/proc/{pid}/fd")), "mappings": maps, "threads": kb["Threads"], "kB": kb["RssAnon"],
+            "kB shared": kb["RssShmem"]}
 
 
-def heal(job, agent, dice):
+def fake_gpus(env):
+    """A machine with a GPU for each rank."""
+    for i in range(RANKS):
+        pci = f"0000:{16 + i:02x}:00.0"
+        where = f"machine/proc/driver/nvidia/gpus/{pci}"
+        os.makedirs(where)
+        os.makedirs("machine/dev", exist_ok=True)
+        with open(f"{where}/information", "w", encoding="ascii") as f:
+            f.write(f"Model: \t\t Fake GPU\nGPU UUID: \t GPU-{160 + i:08x}-0000-0000-0000-000000000000\n"
+                    f"Bus Location: \t {pci}\nDevice Minor: \t {i}\n")
+        open(f"machine/dev/nvidia{i}", "wb").close()
+    fakes = os.path.dirname(env["JOB"])
+    return {**env, "LAUNCH_SYSROOT": os.path.abspath("machine"), "LD_LIBRARY_PATH": fakes, "FAKE_GPUS": str(RANKS), "FAKE_LEAKS": "1"}
+
+
+def heal(job, agent, dice, spared):
     """Kills and waits until everybody is back."""
     before = [pid_of(r) for r in range(RANKS)]
-    victims = dice.sample(range(RANKS), dice.choice([1, 1, 1, 2]))
+    victims = dice.sample([r for r in range(RANKS) if r != spared], dice.choice([1, 1, 1, 2, 3]))
     time.sleep(dice.random() * 0.002)
     if dice.random() < 0.1:
         for standby in set(children(agent)) - set(before):
@@ -76,39 +93,51 @@ def heal(job, agent, dice):
 
 def torture(options):
     dice = random.Random(options.seed)
+    spared = dice.randrange(RANKS)
+    env = {**os.environ, "JOB": options.job, "CUDA_VISIBLE_DEVICES": ""}
+    if options.gpus:
+        del env["CUDA_VISIBLE_DEVICES"]
+        env = fake_gpus(env)
     argv = [options.launch, f"--nproc-per-node={RANKS}", "--max-restarts=1000000", "--on-failure=heal", "--standby=exec",
             options.job, "0"]
     with open("err", "wb") as err:
-        job = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+        job = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
     try:
         until(lambda: all(pid_of(r) for r in range(RANKS)), "the first ranks")
         agent = children(job.pid)[0]
         early = None
         for i in range(options.n):
-            heal(job, agent, dice)
-            if i == options.n // 4:
+            heal(job, agent, dice, spared)
+            if i in (options.n // 4, options.n - 1):
                 until(lambda: len(children(agent)) == RANKS + 1, "all but ranks and a standby are gone")
-                early = measures([agent])
-        until(lambda: len(children(agent)) == RANKS + 1, "all but ranks and a standby are gone")
-        late = measures([agent])
+                late = [measures(agent), measures(pid_of(spared))]
+                early = early or late
     except SystemExit:
         print(open("err", encoding="utf-8").read()[-3000:], file=sys.stderr)
         raise
     finally:
         job.terminate()
         code = job.wait(LIMIT_S)
-    print(f"{options.n} heals, seed {options.seed}: descriptors {early[0]} -> {late[0]}, kB {early[1]} -> {late[1]}")
+    said = open("err", encoding="utf-8").read()
+    print(f"{options.n} heals, seed {options.seed}, from heal {options.n // 4} to the last one:")
+    grown = False
+    for who, before, after in zip(("agent", "survivor"), early, late):
+        print(f"  {who}: " + ", ".join(f"{what} {before[what]} -> {after[what]}" for what in before))
+        grown |= any(after[what] > before[what] + (options.growth if what.startswith("kB") else 0) for what in before)
     if code != 128 + signal.SIGTERM:
-        sys.exit(f"heal.py: exit code {code}: " + open("err", encoding="utf-8").read()[-2000:])
-    if late[0] > early[0] or late[1] > early[1] + options.growth:
-        sys.exit("heal.py: the agent grows")
+        sys.exit(f"heal.py: exit code {code}: " + said[-2000:])
+    if "fake:" in said:
+        sys.exit("heal.py: something is left on the GPUs: " + said[-2000:])
+    if grown:
+        sys.exit("heal.py: something grows")
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("-n", type=int, default=1000)
     p.add_argument("-s", "--seed", type=int, default=random.randrange(1 << 31))
-    p.add_argument("--growth", type=int, metavar="KB", default=512, help="of the agent that is taken for noise")
+    p.add_argument("--growth", type=int, metavar="KB", default=1024, help="of memory that is taken for noise")
+    p.add_argument("--gpus", action="store_true", help="with fake CUDA and NCCL")
     p.add_argument("launch")
     p.add_argument("job")
     options = p.parse_args()

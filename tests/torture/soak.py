@@ -31,7 +31,7 @@ class Job:
         self.where = os.path.join(os.getcwd(), kind)
         os.mkdir(self.where)
         how = ["--on-failure=heal", "--standby=exec", options.job, "0"] if kind == "heal" else ["sh", "-c", RANK]
-        argv = [options.launch, f"--nproc-per-node={RANKS}", "--max-restarts=1000000", f"--run-id=soak-{kind}",
+        argv = [options.launch, f"--nproc-per-node={RANKS}", "--max-restarts=1000000", f"--run-id=soak-{kind}.{os.getpid()}",
                 *how]
         with open(f"{self.where}/err", "wb") as err:
             self.process = subprocess.Popen(argv, cwd=self.where, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
@@ -64,14 +64,14 @@ class Job:
         until(lambda: len(children(self.agent)) == RANKS + spare, "all but ranks and a standby are gone")
         row = [round(seconds), self.kind, self.kills]
         for pid in (self.process.pid, self.agent):
-            row += [*measures([pid]), len(os.listdir(f"/proc/{pid}/task"))]
+            row += [measures(pid)[what] for what in ("descriptors", "kB", "threads")]
         row += [len(children(self.agent)), len(os.listdir("/dev/shm"))]
         self.rows.append(row)
         return row
 
 
 def queries(options, jobs):
-    for argv in (["ps", "--json"], *(["status", f"soak-{j.kind}", "--json"] for j in jobs), ["logs", "soak-restart"]):
+    for argv in (["ps", "--json"], *(["status", f"soak-{j.kind}.{os.getpid()}", "--json"] for j in jobs), ["logs", f"soak-restart.{os.getpid()}"]):
         done = subprocess.run([options.launch, *argv], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
         if done.returncode:
             sys.exit(f"soak.py: launch {argv}: {done.returncode}: {done.stderr.decode()}")

@@ -6,13 +6,15 @@
 
 PYTHON has torch. LAUNCHER is launch, or torchrun with --no-python for comparison. Each kill comes at a random moment after a
 checkpoint of the attempt at hand was made, which is in the midst of all-reduces: the job, examples/torch/resume.py, does little
-else. Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the
-launcher can't do that.
+else. SIGKILL and SIGSEGV take turns, as the same failure again and again would be waited after, for up to half a minute.
+Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the launcher
+can't do that.
 """
 import argparse
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,8 @@ SHARE = ["sh", "-c", 'NCCL_HOSTID=$RANK LOCAL_RANK=0 exec "$@"', "sh"]
 MARK = "LAUNCH_TORTURE_MARK"
 STEPS_PER_KILL, EVERY = 100, 20
 DELAY_S = 0.02  # after a checkpoint, at most: fewer steps than are left of STEPS_PER_KILL
-ATTEMPT_LIMIT_S = 120
+ATTEMPT_LIMIT_S, STEP_LIMIT_S = 120, 0.1
+SIGNALS = (signal.SIGKILL, signal.SIGSEGV)
 
 
 def members():
@@ -57,18 +60,19 @@ def await_progress(job, path):
     return True
 
 
-def kill_one(dice):
+def kill_one(dice, sig):
     """Kills a rank and waits until it is gone: what it was about to write is written or never will be."""
     victim = dice.choice(sorted(pid for pid, rank in members().items() if rank != "none"))
-    os.kill(victim, 9)
+    os.kill(victim, sig)
     limit = time.monotonic() + ATTEMPT_LIMIT_S
     while os.path.exists(f"/proc/{victim}") and time.monotonic() < limit:
         time.sleep(0.002)
 
 
-def await_end(job):
+def await_end(job, kills):
+    """Most of the steps may be left: kills come sooner than STEPS_PER_KILL allows for."""
     try:
-        return job.wait(timeout=ATTEMPT_LIMIT_S)
+        return job.wait(timeout=ATTEMPT_LIMIT_S + kills * STEP_LIMIT_S * STEPS_PER_KILL)
     except subprocess.TimeoutExpired:
         for pid in members():
             os.kill(pid, 9)
@@ -88,9 +92,9 @@ def run_and_kill(command, env, kills, dice):
         job = subprocess.Popen(command, env=env, stdout=out, stderr=err)
         while made < kills and await_progress(job, "checkpoint.pt"):
             time.sleep(dice.random() * DELAY_S)
-            kill_one(dice)
+            kill_one(dice, SIGNALS[made % len(SIGNALS)])
             made += 1
-        code = await_end(job)
+        code = await_end(job, kills)
         out.seek(0)
         err.seek(0)
         return code, made, out.read(), err.read()
@@ -119,7 +123,7 @@ def main():
         os.chdir("/")
     want, got = ends(peace.stdout), ends(text)
     same = len(want) == 1 and len(got) == 2 and all(step == want[0][0] and abs(loss - want[0][1]) < 1e-3 for step, loss in got)
-    named = len(re.findall(r"rank \d of 2 failed first: it was killed by SIGKILL", report))
+    named = len(re.findall(r"rank \d of 2 failed first: it was killed by SIG(?:KILL|SEGV)", report))
     left = members()
     for pid in left:
         os.kill(pid, 9)

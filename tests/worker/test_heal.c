@@ -283,6 +283,7 @@ TEST(a_standby_waits_for_a_place_and_becomes_that_rank)
     expect_success(&g, 2);
     expect_success(&g, 3);
     CHECK_INT(board_slot(&g.board, 1)->pid, ==, g.pid[3]);
+    CHECK_INT(board_slot(&g.board, 3)->stage, ==, STAGE_JOINED); /* it was warm */
     group_close(&g);
 }
 

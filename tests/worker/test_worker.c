@@ -392,6 +392,20 @@ TEST(leaving_after_a_failure_tells_the_device_so_and_keeps_the_stage)
     leave_with_device(false, true, 0);
 }
 
+TEST(leaving_follows_no_pointer_that_a_peer_wrote_into_the_lock)
+{
+    struct group g;
+    struct launch *l;
+    group_open(&g, 1, 0);
+    group_environ(&g, 0);
+    atomic_store(&g.board.head->running, 1);
+    CHECK_INT(launch_join(&l, 0), ==, LAUNCH_OK);
+    pthread_mutex_t *lock = &board_slot(&g.board, 0)->lock;
+    memset(&lock->__data.__list, 0x41, sizeof lock->__data.__list);
+    launch_leave(l);
+    CHECK_INT(atomic_load(&board_slot(&g.board, 0)->stage), ==, STAGE_LEFT);
+}
+
 TEST(a_failure_is_kept_in_the_slot_but_the_end_of_the_group_is_not)
 {
     struct group g;
