@@ -31,9 +31,22 @@ check "and launch is linked, liblaunch is not" test "$(grep -v ^CC <(made) | tr 
 touched worker/reduce.h 'worker/collective.c worker/reduce.c'
 check "launch is not linked" not has 'build/launch$' <(made)
 touch agent/tail.c; build NCCL=0; check "one source: $(objects)" test "$(objects)" = 'agent/tail.c '
-build NCCL=0 CFLAGS='-O0 -g0'; check "other flags make everything again" test "$(objects | wc -w)" -gt 30
-build NCCL=0 CFLAGS='-O0 -g0' V=1; check "V=1 of nothing is nothing" not has ' -c ' ../log
-touch agent/tail.c; build NCCL=0 CFLAGS='-O0 -g0' V=1; check "V=1 shows the command" has "-c agent/tail.c -o build/obj/agent/tail.o" ../log
+# From here on with a compiler that reads the includes and makes empty objects and programs: all takes seconds.
+cat >../quick <<'W'
+#!/bin/bash
+out= dep= args=("$@")
+for ((i = 0; i < $#; i++)); do [ "${args[i]}" = -o ] && out=${args[i + 1]}; [[ ${args[i]} == *.c ]] && src=${args[i]}; done
+case " $* " in
+*" -c "*) gcc "${args[@]}" -fsyntax-only -M -MF "${out%.o}.d" -MT "$out" 2>/dev/null; exec gcc -c -x c /dev/null -o "$out" ;;
+*" -o "*) exec cp /bin/true "$out" ;;
+*) exec gcc "$@" ;;
+esac
+W
+chmod +x ../quick; quick() { build NCCL=0 CC="$PWD/../quick" "$@"; }
+quick; check "another compiler makes everything again" test "$(objects | wc -w)" -gt 30
+quick CFLAGS='-O0 -g0'; check "other flags make everything again" test "$(objects | wc -w)" -gt 30
+quick CFLAGS='-O0 -g0' V=1; check "V=1 of nothing is nothing" not has ' -c ' ../log
+touch agent/tail.c; quick CFLAGS='-O0 -g0' V=1; check "V=1 shows the command" has "-c agent/tail.c -o build/obj/agent/tail.o" ../log
 make NCCL=0 CC=no-such-cc >../log 2>&1; check "a missing compiler is an error" test $? = 2; check "that names it" has no-such-cc ../log
 check "a CUDA that is not there: one line, with the variable" test "$(grep -c '^nccl: skipped, no .*CUDA_HOME=' <(make CUDA_HOME=/no/such/dir CFLAGS='-O0 -g0' 2>&1))" = 1
 make clean >../log 2>&1; check "make clean leaves the tree as it was: $(diff before <(listing))" cmp -s before <(listing)
