@@ -28,26 +28,24 @@ static void check_job(const struct wire_job *job)
     must(memchr(job->log_dir, '\0', sizeof job->log_dir) != NULL, "a text without an end");
 }
 
-static void on_packet(void *user, const union wire_packet *packet)
+static void check_look(const struct client_look *look)
 {
-    struct client_job *job = user;
-    switch (packet->head.kind) {
-    case WIRE_JOB:
-        client_take_job(job, packet);
-        check_job(&job->job);
-        break;
-    case WIRE_RANK:
-        must(memchr(packet->rank.end, '\0', sizeof packet->rank.end) &&
-                 memchr(packet->rank.gpu, '\0', sizeof packet->rank.gpu) &&
-                 memchr(packet->rank.line, '\0', sizeof packet->rank.line),
+    must(look->n + look->standbys <= look->room, "more ranks than there is room for");
+    for (uint32_t i = 0; i < look->n + look->standbys; i++) {
+        const struct wire_rank *rank = &look->ranks[i];
+        must(memchr(rank->end, '\0', sizeof rank->end) &&
+                 memchr(rank->gpu, '\0', sizeof rank->gpu) &&
+                 memchr(rank->line, '\0', sizeof rank->line),
              "a text without an end");
-        break;
-    case WIRE_OUTPUT:
-        must(packet->output.n <= WIRE_OUTPUT_BYTES, "more bytes than there are");
-        break;
-    default:
-        break;
+        must(!rank->standby == (i < look->n), "a standby among the ranks");
     }
+}
+
+static void on_output(void *user, const union wire_packet *packet)
+{
+    (void)user;
+    must(packet->head.kind != WIRE_OUTPUT || packet->output.n <= WIRE_OUTPUT_BYTES,
+         "more bytes than there are");
 }
 
 /* One packet: of a known kind and its right size, filled with bytes of the input again and again; or raw. */
@@ -75,9 +73,14 @@ static struct client_job answering(struct fuzz_in *in)
         put(pair[1], in);
     shutdown(pair[1], SHUT_WR);
     struct client_job job = {.fd = pair[0]};
+    struct client_look look = {0};
     struct err err;
-    if (client_ask(&job, WIRE_LIST_RANKS, WIRE_ALL_RANKS, 0, on_packet, &job, &err) < 0)
+    if (client_look(&job, WIRE_ALL_RANKS, &look, &err) < 0)
         must(err.text[0] != '\0', "an error without words");
+    check_look(&look);
+    check_job(&job.job);
+    free(look.ranks);
+    (void)!client_ask(&job, WIRE_SHOW_OUTPUT, WIRE_ALL_RANKS, 0, on_output, NULL, &err);
     (void)!client_take_end(&job, &err);
     close_fd(&pair[1]);
     return job;
