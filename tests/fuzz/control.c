@@ -41,7 +41,8 @@ static void show_output(void *user, uint32_t index, unsigned stream, struct wire
 static int act(void *user, const struct wire_request *r, pid_t who, struct err *err)
 {
     (void)user;
-    must(r->verb >= WIRE_STOP && r->verb < WIRE_WAIT && who == getpid(), "an unknown request");
+    must(r->verb >= WIRE_STOP && r->verb < WIRE_VERBS_N && r->verb != WIRE_WAIT && who == getpid(),
+         "an unknown request");
     must(r->rank >= WIRE_ALL_RANKS && r->rank < (int)RANKS, "a rank that there is not");
     return r->number % 2 ? err_set(err, -EBUSY, "not now") : 0;
 }

@@ -2,7 +2,6 @@
 /* Any bytes as the error file of a worker, and as its last output: what is shown of them is fit for a terminal, what is
  * written is JSON. */
 #include "../../agent/errorfile.h"
-#include "../../agent/hints.h"
 #include "../../agent/report.h"
 #include "../../agent/culprit.h"
 
@@ -74,8 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     check_code(bytes, n);
     check_report(&said, bytes, n);
     check_strings(bytes, n);
-    struct hint_facts facts = {.reason = REASON_EXIT, .exit_code = 1, .texts = {{bytes, n}}};
-    (void)hints_find(&facts);
     (void)culprit_is_consequence(bytes, n);
     return 0;
 }
