@@ -7,7 +7,7 @@ for source in "$SRC"/tests/fuzz/*.c; do
     name=$(basename "$source" .c)
     [ "$name" != driver ] || continue
     for input in "$SRC/tests/fuzz/corpus_$name"/*; do
-        "$BUILD/tests/fuzz/$name" "$input" >out 2>&1 || fail "$name $(basename "$input"): exit code $?: $(head -5 out)"
+        "$BUILD/tests/fuzz/$name" "$input" >out 2>&1 || fail "$name ${input##*/}, exit code $?: $(head -5 out)"
     done
 done
 finish

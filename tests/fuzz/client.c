@@ -30,14 +30,22 @@ static void check_job(const struct wire_job *job)
 
 static void check_look(const struct client_look *look)
 {
+    must(look->n + look->standbys <= look->room, "more ranks than there is room for");
     for (uint32_t i = 0; i < look->n + look->standbys; i++) {
         const struct wire_rank *rank = &look->ranks[i];
         must(memchr(rank->end, '\0', sizeof rank->end) &&
                  memchr(rank->gpu, '\0', sizeof rank->gpu) &&
                  memchr(rank->line, '\0', sizeof rank->line),
              "a text without an end");
-        must(!rank->standby == (i < look->n), "a standby among ranks");
+        must(!rank->standby == (i < look->n), "a standby among the ranks");
     }
+}
+
+static void on_output(void *user, const union wire_packet *packet)
+{
+    (void)user;
+    must(packet->head.kind != WIRE_OUTPUT || packet->output.n <= WIRE_OUTPUT_BYTES,
+         "more bytes than there are");
 }
 
 /* One packet: of a known kind and its right size, filled with bytes of the input again and again; or raw. */
@@ -69,9 +77,10 @@ static struct client_job answering(struct fuzz_in *in)
     struct err err;
     if (client_look(&job, WIRE_ALL_RANKS, &look, &err) < 0)
         must(err.text[0] != '\0', "an error without words");
-    check_job(&job.job);
     check_look(&look);
+    check_job(&job.job);
     free(look.ranks);
+    (void)!client_ask(&job, WIRE_SHOW_OUTPUT, WIRE_ALL_RANKS, 0, on_output, NULL, &err);
     (void)!client_take_end(&job, &err);
     close_fd(&pair[1]);
     return job;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #define RANKS 40u
+#define STANDBYS 2u
 #define CLIENTS 4
 
 static uv_loop_t loop;
@@ -27,7 +28,7 @@ static void describe(void *user, struct wire_job *job)
 static void describe_rank(void *user, uint32_t index, struct wire_rank *rank)
 {
     (void)user, (void)rank;
-    must(index < RANKS, "a rank that there is not");
+    must(index < RANKS + STANDBYS, "a rank that there is not");
 }
 
 static void show_output(void *user, uint32_t index, unsigned stream, struct wire_output *output)
@@ -40,7 +41,8 @@ static void show_output(void *user, uint32_t index, unsigned stream, struct wire
 static int act(void *user, const struct wire_request *r, pid_t who, struct err *err)
 {
     (void)user;
-    must(r->verb >= WIRE_STOP && r->verb < WIRE_WAIT && who == getpid(), "an unknown request");
+    must(r->verb >= WIRE_STOP && r->verb < WIRE_VERBS_N && r->verb != WIRE_WAIT && who == getpid(),
+         "an unknown request");
     must(r->rank >= WIRE_ALL_RANKS && r->rank < (int)RANKS, "a rank that there is not");
     return r->number % 2 ? err_set(err, -EBUSY, "not now") : 0;
 }
@@ -64,7 +66,8 @@ static void start(void)
                                     .describe_rank = describe_rank,
                                     .show_output = show_output,
                                     .act = act,
-                                    .world_size = RANKS};
+                                    .world_size = RANKS,
+                                    .standbys = STANDBYS};
     struct err err;
     char path[64];
     must(mkdtemp(root) != NULL, "no directory");
