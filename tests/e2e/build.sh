@@ -9,7 +9,7 @@ mkdir tree; (cd "$SRC" && tar cf - --exclude=./build --exclude=./.git .) | tar x
 cd tree || exit 2
 listing() { find . -path ./build -prune -o -print | sort; }
 made() { grep -E '^  [A-Z]+ ' ../log | sed 's/^ *//' | sort; }
-build() { make CFLAGS=-O0 "$@" >../log 2>&1; rc=$?; expect 0 "make $*: $(cat ../log)"; }
+build() { make -j2 CFLAGS=-O0 "$@" >../log 2>&1; rc=$?; expect 0 "make $*: $(cat ../log)"; }
 objects() { sed -n 's/^CC //p' <(made) | tr '\n' ' '; }
 listing >before
 build NCCL=0
