@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make                  build/launch, build/liblaunch.{a,so}, build/launch-run, build/launch-bench, the examples
-# make check            installs what is missing, builds, runs all tests   (T=pattern STRICT=1 SAN=address,undefined)
+# make check            installs what is missing, builds, runs all tests, two at a time
+#                       (T=pattern JOBS=1 STRICT=1 SAN=address,undefined)
 # make demo             the main job on this machine
 # make lint             format, clang-tidy, the house rules
 # make analyze          cppcheck and gcc's -fanalyzer over the sources: minutes
@@ -24,6 +25,7 @@ NCCL ?= 1
 CUDA_HOME ?=
 NCCL_HOME ?=
 T ?=
+JOBS ?= 2
 SAN ?=
 V ?=
 
@@ -284,7 +286,7 @@ check: deps
 run-tests: $(BUILT) $(B)/tests/unit $(FAKES) $(FAKE_EXAMPLES) $(BENCH) $(FUZZERS)
 	@LAUNCH='$(CURDIR)/$(B)/launch' BUILD='$(CURDIR)/$(B)' SRC='$(CURDIR)' STRICT='$(STRICT)' \
 	    TEST_TIMEOUT_SCALE="$${TEST_TIMEOUT_SCALE:-$(if $(SAN),4,1)}" \
-	    $(B)/tests/unit -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
+	    $(B)/tests/unit -j '$(JOBS)' -t '$(T)' $(addprefix '$(CURDIR)'/,$(E2E))
 
 demo: DEMO := 1
 demo: deps

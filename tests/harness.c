@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The test runner: runs every unit test, then every end-to-end script it is given, each in a process group and a
- * directory of its own, under a time limit, one after the other.
+ * directory of its own, under a time limit, JOBS of them at a time.
  *
- *     unit [-t PATTERN] [SCRIPT...]        PATTERN: a part of the printed name, may hold * and ?
+ *     unit [-j JOBS] [-t PATTERN] [SCRIPT...]        PATTERN: a part of the printed name, may hold * and ?
  *
- * It is a subreaper: whatever a test leaves behind becomes its child, is named, killed, and fails the test. Output
+ * Whoever runs a test is a subreaper: what the test leaves behind becomes its child, is named, killed, and fails the test. Output
  * is held back and shown only for tests that fail. Must never know what it tests. */
 #include "harness.h"
 
@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -33,6 +34,7 @@
 #define GRACE_MS 1000 /* for children that are on their way out when the test ends */
 #define EXIT_SKIP 77
 #define NAME_BYTES 512
+#define JOBS_MAX 16u
 #define REASON_BYTES 512
 
 extern const struct test __start_launch_tests[] __attribute__((weak));
@@ -52,6 +54,7 @@ struct attempt {
 
 static char dir[PATH_MAX];
 static volatile sig_atomic_t interrupted;
+static int printing; /* locked by whoever prints: one test at a time */
 
 /* ---- inside a test ---- */
 
@@ -340,13 +343,16 @@ static enum verdict attempt(struct attempt *a)
     start(a);
     enum verdict verdict = judge(a, ended_in_time(a->pid, a->limit_s));
     kill_the_rest(a->pid);
+    double took_s = now_s() - since;
+    (void)!lockf(printing, F_LOCK, 0);
     printf("%s %s", words[verdict], a->name);
-    if (now_s() - since >= 1)
-        printf(" [%.1f s]", now_s() - since);
+    if (took_s >= 1)
+        printf(" [%.1f s]", took_s);
     printf("%s%s\n", *a->reason ? ": " : "", a->reason);
     if (verdict == FAILED)
         show_output(a->output);
     fflush(stdout);
+    (void)!lockf(printing, F_ULOCK, 0);
     close(a->output);
     drop_dir();
     return verdict;
@@ -410,34 +416,104 @@ static void set_up(void)
     sigaction(SIGTERM, &act, NULL);
 }
 
+/* ---- all of them ---- */
+
+/* Shared by those who run them. */
+struct work {
+    atomic_uint next;
+    atomic_uint count[VERDICTS_N];
+};
+
+/* All that are wanted, in order; *ret_n of them. */
+static struct attempt *list(const char *pattern, char **scripts, unsigned *ret_n)
+{
+    size_t units = (size_t)(__stop_launch_tests - __start_launch_tests), n = units;
+    while (scripts[n - units])
+        n++;
+    struct attempt *all = calloc(n + 1, sizeof *all);
+    if (!all)
+        die("memory");
+    *ret_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct attempt *a = &all[*ret_n];
+        if (i < units) {
+            *a = (struct attempt){.test = __start_launch_tests + i, .limit_s = UNIT_LIMIT_S};
+            name_unit(a->name, a->test);
+        } else {
+            const char *script = scripts[i - units], *slash = strrchr(script, '/');
+            *a = (struct attempt){.script = script, .limit_s = script_limit_s(script)};
+            snprintf(a->name, sizeof a->name, "e2e/%s", slash ? slash + 1 : script);
+            spaces(a->name);
+        }
+        *ret_n += wanted(pattern, a->name);
+    }
+    return all;
+}
+
+static void run(struct work *work, struct attempt *all, unsigned n)
+{
+    unsigned i;
+    while (!interrupted && (i = atomic_fetch_add(&work->next, 1)) < n)
+        atomic_fetch_add(&work->count[attempt(&all[i])], 1);
+}
+
+static void run_beside(struct work *work, struct attempt *all, unsigned n, unsigned jobs)
+{
+    pid_t pid[JOBS_MAX], parent = getpid();
+    for (unsigned i = 0; i < jobs; i++) {
+        fflush(NULL);
+        pid[i] = fork();
+        if (pid[i] < 0)
+            die("fork");
+        if (pid[i] > 0)
+            continue;
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent)
+            _exit(2);
+        set_up();
+        run(work, all, n);
+        exit(0);
+    }
+    for (unsigned i = 0; i < jobs; i++) {
+        int status;
+        while (waitpid(pid[i], &status, 0) < 0 && errno == EINTR)
+            for (unsigned j = i; j < jobs; j++)
+                kill(pid[j], SIGTERM); /* we were told to end */
+        if (status != 0)
+            atomic_fetch_add(&work->count[FAILED], 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *pattern = "";
-    int first = 1;
-    if (argc > 2 && strcmp(argv[1], "-t") == 0) {
-        pattern = argv[2];
-        first = 3;
+    unsigned jobs = 1, n;
+    for (int option; (option = getopt(argc, argv, "+j:t:")) != -1;) {
+        if (option == '?')
+            return 2;
+        if (option == 't')
+            pattern = optarg;
+        else
+            jobs = (unsigned)strtoul(optarg, NULL, 10);
     }
     set_up();
-    unsigned count[VERDICTS_N] = {0};
-    for (const struct test *t = __start_launch_tests; t < __stop_launch_tests; t++) {
-        struct attempt a = {.test = t, .limit_s = UNIT_LIMIT_S};
-        name_unit(a.name, t);
-        if (!interrupted && wanted(pattern, a.name))
-            count[attempt(&a)]++;
-    }
-    for (int i = first; i < argc; i++) {
-        struct attempt a = {.script = argv[i], .limit_s = script_limit_s(argv[i])};
-        const char *slash = strrchr(argv[i], '/');
-        snprintf(a.name, sizeof a.name, "e2e/%s", slash ? slash + 1 : argv[i]);
-        spaces(a.name);
-        if (!interrupted && wanted(pattern, a.name))
-            count[attempt(&a)]++;
-    }
+    printing = memfd_create("printing", MFD_CLOEXEC);
+    struct work *work =
+        mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (printing < 0 || work == MAP_FAILED)
+        die("shared memory");
+    static struct attempt *all; /* a leak check at the end of a test finds it here */
+    all = list(pattern, argv + optind, &n);
+    if (jobs > 1 && n > 1)
+        run_beside(work, all, n, jobs < JOBS_MAX ? jobs : JOBS_MAX);
+    else
+        run(work, all, n);
+    free(all);
     if (interrupted)
         printf("interrupted\n");
-    else if (!(count[PASSED] + count[FAILED] + count[SKIPPED]))
+    else if (n == 0)
         printf("no test matches \"%s\"\n", pattern);
-    printf("%u passed, %u failed, %u skipped\n", count[PASSED], count[FAILED], count[SKIPPED]);
-    return interrupted || count[FAILED] || !(count[PASSED] + count[SKIPPED]);
+    printf("%u passed, %u failed, %u skipped\n", work->count[PASSED], work->count[FAILED],
+           work->count[SKIPPED]);
+    return interrupted || work->count[FAILED] || !(work->count[PASSED] + work->count[SKIPPED]);
 }
