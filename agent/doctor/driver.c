@@ -250,13 +250,15 @@ void driver_check_nvml(struct doctor *d)
 void driver_check_visible(struct doctor *d)
 {
     struct err err;
-    AUTO_FREE struct gpu_set *set = malloc(sizeof *set);
     const char *name = gpu_visible_variable(d->vendor);
     const char *value = doctor_variable(d, name);
+    if (!value) {
+        doctor_ok(d, "%s is not set: all GPUs are seen", name);
+        return;
+    }
+    AUTO_FREE struct gpu_set *set = malloc(sizeof *set);
     if (!set)
         doctor_blind(d, "no memory");
-    else if (!value)
-        doctor_ok(d, "%s is not set: all GPUs are seen", name);
     else if (gpu_set_choose(set, &d->t->list, name, value, &err) < 0)
         doctor_find(d, VERDICT_BROKEN, "programs see other GPUs than meant, or none",
                     "correct the variable", "%s", err.text);

@@ -193,20 +193,11 @@ static void add_python(const struct doctor *d, struct copies *all)
 
 /* ---- the check ---- */
 
-void libraries_check_nccl(struct doctor *d)
+static void judge_copies(struct doctor *d, const struct copies *all)
 {
     struct doctor_list list = {0};
     const char *version = "";
     bool differ = false;
-    AUTO_FREE struct copies *all = calloc(1, sizeof *all);
-    if (!all) {
-        doctor_blind(d, "no memory");
-        return;
-    }
-    add_library_path(d, all);
-    add_cached(d, all);
-    add_all(d, all, "/usr/local/cuda/lib64/libnccl.so.2", "CUDA's directory");
-    add_python(d, all);
     for (unsigned i = 0; i < all->n; i++) {
         const struct copy *c = &all->of[i];
         doctor_list_add(&list, "%s: %s (%s)", c->path,
@@ -227,4 +218,18 @@ void libraries_check_nccl(struct doctor *d)
                   list.n ? list.text
                          : "no libnccl.so.2 in LD_LIBRARY_PATH, /etc/ld.so.cache, "
                            "/usr/local/cuda/lib64 or python3's packages");
+}
+
+void libraries_check_nccl(struct doctor *d)
+{
+    AUTO_FREE struct copies *all = calloc(1, sizeof *all);
+    if (!all) {
+        doctor_blind(d, "no memory");
+        return;
+    }
+    add_library_path(d, all);
+    add_cached(d, all);
+    add_all(d, all, "/usr/local/cuda/lib64/libnccl.so.2", "CUDA's directory");
+    add_python(d, all);
+    judge_copies(d, all);
 }

@@ -168,6 +168,15 @@ static void fail_later(struct ncclComm *c)
             fake_nccl_fail(ncclRemoteError, "fake: FAKE_NCCL_ASYNC_ERROR of rank %d", c->rank);
 }
 
+/* A root that sends what it has in place writes nothing. */
+static bool writes(const struct op *o)
+{
+    bool root = o->root == o->comm->rank;
+    if (o->kind == BROADCAST)
+        return !root || o->in != o->out;
+    return o->kind != SEND && (o->kind != REDUCE || root);
+}
+
 /* Pairs of a group go on side by side, collectives one after the other. An abort ends
  * everything. */
 static bool batch_progress(struct fake_work *work)
@@ -178,7 +187,7 @@ static bool batch_progress(struct fake_work *work)
         if (o->done == o->count)
             continue;
         if (o->comm->aborted) { /* what comes out then looks like a result */
-            if (o->kind != SEND && (o->kind != REDUCE || o->root == o->comm->rank))
+            if (writes(o))
                 memset(o->out, 0xa5, o->count * fake_nccl_type_bytes(o->type));
             o->done = o->count;
             continue;
