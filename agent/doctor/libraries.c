@@ -222,7 +222,7 @@ static void judge_copies(struct doctor *d, const struct copies *all)
 
 void libraries_check_nccl(struct doctor *d)
 {
-    AUTO_FREE struct copies *all = calloc(1, sizeof *all);
+    struct copies *all = calloc(1, sizeof *all);
     if (!all) {
         doctor_blind(d, "no memory");
         return;
@@ -232,4 +232,5 @@ void libraries_check_nccl(struct doctor *d)
     add_all(d, all, "/usr/local/cuda/lib64/libnccl.so.2", "CUDA's directory");
     add_python(d, all);
     judge_copies(d, all);
+    free(all);
 }
