@@ -14,6 +14,7 @@ struct watch {
     bool paused;
     void (*on_readable)(void *user);
     void *user;
+    struct watch *next, **at; /* in the set's list: the kernel alone would know them */
 };
 
 /* All watches of a loop; there as long as there is one. */
@@ -21,7 +22,7 @@ struct watch_set {
     uv_poll_t poll;
     struct watch_set *next;
     int epoll_fd;
-    unsigned watches_n;
+    struct watch *first;
     struct epoll_event batch[BATCH];
     int at, batch_n; /* those before `at` had their call */
 };
@@ -78,7 +79,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void set_drop_if_empty(struct watch_set *set)
 {
-    if (set->watches_n)
+    if (set->first)
         return;
     struct watch_set **at = &sets;
     while (*at != set)
@@ -111,7 +112,11 @@ struct watch *watch_start(uv_loop_t *loop, int fd, void (*on_readable)(void *use
     if (ioctl(fd, FIONBIO, &(int){1}) < 0 ||
         epoll_ctl(set->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
         return give_up(set, watch);
-    set->watches_n++;
+    watch->at = &set->first;
+    watch->next = set->first;
+    if (watch->next)
+        watch->next->at = &watch->next;
+    set->first = watch;
     return watch;
 }
 
@@ -138,7 +143,9 @@ void watch_stop(struct watch **watch)
     for (int i = set->at; i < set->batch_n; i++)
         if (set->batch[i].data.ptr == w)
             set->batch[i].data.ptr = NULL;
-    set->watches_n--;
+    *w->at = w->next;
+    if (w->next)
+        w->next->at = w->at;
     set_drop_if_empty(set);
     free(w);
     *watch = NULL;
