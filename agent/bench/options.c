@@ -3,6 +3,7 @@
 
 #include "../../config/fields.h"
 #include "../../proto/status.h"
+#include "../log.h"
 #include "../opts.h"
 #include "child.h"
 
@@ -82,4 +83,18 @@ void bench_options_finish(struct bench_options *o)
     free(o->words);
     free(o->job);
     *o = (struct bench_options){0};
+}
+
+int bench_options_run(const char *command, char *const *words, bool json,
+                      int (*run)(const struct bench_options *options, bool json))
+{
+    struct bench_options options;
+    struct err err;
+    int exit_code = bench_options_init(&options, command, words, &err);
+    if (exit_code)
+        log_error("%s", err.text);
+    else
+        exit_code = run(&options, json);
+    bench_options_finish(&options);
+    return exit_code;
 }

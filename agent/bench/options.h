@@ -21,4 +21,8 @@ MUST_CHECK int bench_options_init(struct bench_options *options, const char *com
                                   char *const *words, struct err *err);
 void bench_options_finish(struct bench_options *options);
 
+/* Both, round a command's own part, which returns an exit code; what is wrong is told. */
+int bench_options_run(const char *command, char *const *words, bool json,
+                      int (*run)(const struct bench_options *options, bool json));
+
 #endif

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "pairs.h"
 
-#include <string.h>
+#include "identity.h"
 
-/* Of the GPU in the topology; -1: it is not there. */
-static int index_of(const struct topology *t, const struct bench_device *device)
-{
-    for (unsigned i = 0; t && device && device->bus[0] && i < t->list.n; i++)
-        if (strcmp(t->list.gpu[i].pci, device->bus) == 0)
-            return (int)i;
-    return -1;
-}
+#include <string.h>
 
 void pairs_link(const struct bench_run *run, const struct topology *t, int from, int to,
                 char ret[8])
 {
-    int a = index_of(t, bench_device_of(run, from)), b = index_of(t, bench_device_of(run, to));
+    const struct bench_device *one = bench_device_of(run, from), *other = bench_device_of(run, to);
+    int a = t && one ? identity_gpu(t, one) : -1, b = t && other ? identity_gpu(t, other) : -1;
     *ret = '\0';
     if (a >= 0 && b >= 0)
         topology_cell(t, (unsigned)a, (unsigned)b, ret);

@@ -12,7 +12,6 @@
 #define RESULTS_MAX (1u << 17)
 #define NOTES_MAX 256u
 #define TEXT_BYTES 256 /* of a note */
-#define NUMBER_BYTES 40
 
 /* ---- names ---- */
 
@@ -123,28 +122,13 @@ static bool member(struct reader *r, const char *name, enum json_type type, stru
     return false;
 }
 
-/* The text of a number with a NUL behind it; false: too long for one. */
-static bool copy_number(const struct json_value *value, char text[NUMBER_BYTES])
-{
-    if (value->n >= NUMBER_BYTES)
-        return false;
-    memcpy(text, value->at, value->n);
-    text[value->n] = '\0';
-    return true;
-}
-
 static int64_t whole(struct reader *r, const char *name, int64_t min, int64_t max)
 {
     struct json_value value;
-    char text[NUMBER_BYTES], *end = NULL;
-    if (!member(r, name, JSON_NUMBER, &value))
-        return 0;
-    errno = 0;
-    long long number = copy_number(&value, text) ? strtoll(text, &end, 10) : 0;
-    if (end && !*end && !errno && number >= min && number <= max)
-        return number;
-    r->bad = r->bad ? r->bad : name;
-    return 0;
+    int64_t number = 0;
+    if (member(r, name, JSON_NUMBER, &value) && !json_get_whole(&value, min, max, &number))
+        r->bad = r->bad ? r->bad : name;
+    return number;
 }
 
 /* 0 where there is none. */
@@ -160,23 +144,13 @@ static int64_t whole_or_none(struct reader *r, const char *name, int64_t max)
 static double real(struct reader *r, const char *name, double max)
 {
     struct json_value value;
-    char text[NUMBER_BYTES];
+    double number;
     if (!member(r, name, JSON_NUMBER, &value))
         return 0;
-    double number = copy_number(&value, text) ? strtod(text, NULL) : -1;
-    if (isfinite(number) && number >= 0 && number <= max)
+    if (json_get_real(&value, &number) && number <= max)
         return number;
     r->bad = r->bad ? r->bad : name;
     return 0;
-}
-
-/* What a terminal might obey is shown as '?'. */
-static void decode(const struct json_value *value, char *text, size_t size)
-{
-    json_string(value, text, size);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
 }
 
 static void text(struct reader *r, const char *name, char *ret, size_t size)
@@ -184,7 +158,7 @@ static void text(struct reader *r, const char *name, char *ret, size_t size)
     struct json_value value;
     ret[0] = '\0';
     if (member(r, name, JSON_STRING, &value))
-        decode(&value, ret, size);
+        json_line(&value, ret, size);
 }
 
 /* The index of a name that find() knows. */
@@ -282,7 +256,7 @@ static int take_note(struct record *rec, struct err *err)
         rec->r.bad = "note";
         return 0;
     }
-    decode(&rec->r.object, note, sizeof note);
+    json_line(&rec->r.object, note, sizeof note);
     int rc = grow(&run->notes, run->notes_n, NOTES_MAX, sizeof *run->notes, err);
     if (rc == 0 && !(run->notes[run->notes_n] = strdup(note)))
         rc = err_set_errno(err, -ENOMEM, "records");

@@ -75,8 +75,6 @@ static int run(const struct bench_options *options, bool json)
 
 int cmd_check(int argc, char **argv)
 {
-    struct bench_options options;
-    struct err err;
     bool json = false;
     int kept = 1;
     for (int i = 1; i < argc; i++) {
@@ -88,11 +86,5 @@ int cmd_check(int argc, char **argv)
             argv[kept++] = argv[i];
     }
     argv[kept] = NULL;
-    int exit_code = bench_options_init(&options, "check", argv + 1, &err);
-    if (exit_code)
-        log_error("%s", err.text);
-    else
-        exit_code = run(&options, json);
-    bench_options_finish(&options);
-    return exit_code;
+    return bench_options_run("check", argv + 1, json, run);
 }

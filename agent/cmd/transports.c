@@ -125,8 +125,6 @@ bool transports_asked(int argc, char **argv)
 
 int cmd_transports(int argc, char **argv)
 {
-    struct bench_options options;
-    struct err err;
     bool json = false;
     int kept = 1;
     for (int i = 1; i < argc; i++) {
@@ -140,11 +138,5 @@ int cmd_transports(int argc, char **argv)
             argv[kept++] = argv[i];
     }
     argv[kept] = NULL;
-    int exit_code = bench_options_init(&options, "--transports", argv + 1, &err);
-    if (exit_code)
-        log_error("%s", err.text);
-    else
-        exit_code = run(&options, json);
-    bench_options_finish(&options);
-    return exit_code;
+    return bench_options_run("--transports", argv + 1, json, run);
 }

@@ -68,3 +68,17 @@ gpus() {
     done
     unset CUDA_VISIBLE_DEVICES
 }
+
+# A memory cgroup of our own, v2 or v1, with 96 MiB, in $group; "" if none can be had. Whoever calls it removes it.
+memory_group() {
+    local base dir file
+    group=
+    for base in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+        dir=$base/launch-test-$$
+        [ -e $base/cgroup.procs ] && mkdir $dir 2>/dev/null || continue
+        for file in memory.max memory.limit_in_bytes; do
+            [ -e $dir/$file ] && echo 96M >$dir/$file 2>/dev/null && group=$dir
+        done
+        [ -n "$group" ] && break; rmdir $dir
+    done
+}

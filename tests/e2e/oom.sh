@@ -13,15 +13,7 @@ check "SIGKILL is named" has 'rank 1 of 2 failed first: it was killed by SIGKILL
 check "no out-of-memory kill is told" not has 'out-of-memory killer' err
 
 # A memory cgroup of our own, v2 or v1, or there is nothing to test with.
-group=
-for base in /sys/fs/cgroup /sys/fs/cgroup/memory; do
-    dir=$base/launch-test-$$
-    [ -e $base/cgroup.procs ] && mkdir $dir 2>/dev/null || continue
-    for file in memory.max memory.limit_in_bytes; do
-        [ -e $dir/$file ] && echo 96M >$dir/$file 2>/dev/null && group=$dir
-    done
-    [ -n "$group" ] && break; rmdir $dir
-done
+memory_group
 [ "$failures" = 0 ] && [ -z "$group" ] && skip "no rights on a memory cgroup: only the SIGKILL part was tested"
 [ -e $group/memory.swap.max ] && echo 0 >$group/memory.swap.max
 trap 'until_true rmdir $group' EXIT

@@ -69,15 +69,7 @@ if [ "$(nproc)" -ge 2 ]; then
 fi
 
 # Memory runs out, in a memory cgroup of our own, v2 or v1, if one can be had.
-group=
-for base in /sys/fs/cgroup /sys/fs/cgroup/memory; do
-    dir=$base/launch-standby-$$
-    [ -e $base/cgroup.procs ] && mkdir $dir 2>/dev/null || continue
-    for file in memory.max memory.limit_in_bytes; do
-        [ -e $dir/$file ] && echo 96M >$dir/$file 2>/dev/null && group=$dir
-    done
-    [ -n "$group" ] && break; rmdir $dir
-done
+memory_group
 if [ -n "$group" ] && ! sanitized; then
     [ -e "$group/memory.swap.max" ] && echo 0 >"$group/memory.swap.max"
     trap 'until_true rmdir $group' EXIT
