@@ -4,6 +4,9 @@
  *
  *     unit [-j JOBS] [-t PATTERN] [SCRIPT...]        PATTERN: a part of the printed name, may hold * and ?
  *
+ * A test that fails beside others has the machine for itself in a second try, and both are shown: many of them need a process to
+ * be faster than a time limit, which a crowded machine cannot promise. If more than AGAIN_MAX fail, it is not the crowd.
+ *
  * Whoever runs a test is a subreaper: what the test leaves behind becomes its child, is named, killed, and fails the test. Output
  * is held back and shown only for tests that fail. Must never know what it tests. */
 #include "harness.h"
@@ -35,6 +38,7 @@
 #define EXIT_SKIP 77
 #define NAME_BYTES 512
 #define JOBS_MAX 16u
+#define AGAIN_MAX 3u
 #define REASON_BYTES 512
 
 extern const struct test __start_launch_tests[] __attribute__((weak));
@@ -337,7 +341,6 @@ static void show_output(int fd)
 static enum verdict attempt(struct attempt *a)
 {
     static const char *const words[VERDICTS_N] = {"ok  ", "FAIL", "skip"};
-    a->limit_s *= scale();
     make_dir();
     double since = now_s();
     start(a);
@@ -422,6 +425,8 @@ static void set_up(void)
 struct work {
     atomic_uint next;
     atomic_uint count[VERDICTS_N];
+    atomic_uint again_n; /* failed beside others, also those that are not tried again */
+    unsigned again[AGAIN_MAX];
 };
 
 /* All that are wanted, in order; *ret_n of them. */
@@ -437,11 +442,11 @@ static struct attempt *list(const char *pattern, char **scripts, unsigned *ret_n
     for (size_t i = 0; i < n; i++) {
         struct attempt *a = &all[*ret_n];
         if (i < units) {
-            *a = (struct attempt){.test = __start_launch_tests + i, .limit_s = UNIT_LIMIT_S};
+            *a = (struct attempt){.test = __start_launch_tests + i, .limit_s = UNIT_LIMIT_S * scale()};
             name_unit(a->name, a->test);
         } else {
             const char *script = scripts[i - units], *slash = strrchr(script, '/');
-            *a = (struct attempt){.script = script, .limit_s = script_limit_s(script)};
+            *a = (struct attempt){.script = script, .limit_s = script_limit_s(script) * scale()};
             snprintf(a->name, sizeof a->name, "e2e/%s", slash ? slash + 1 : script);
             spaces(a->name);
         }
@@ -450,11 +455,31 @@ static struct attempt *list(const char *pattern, char **scripts, unsigned *ret_n
     return all;
 }
 
-static void run(struct work *work, struct attempt *all, unsigned n)
+static void run(struct work *work, struct attempt *all, unsigned n, bool alone)
 {
     unsigned i;
-    while (!interrupted && (i = atomic_fetch_add(&work->next, 1)) < n)
-        atomic_fetch_add(&work->count[attempt(&all[i])], 1);
+    while (!interrupted && (i = atomic_fetch_add(&work->next, 1)) < n) {
+        enum verdict verdict = attempt(&all[i]);
+        atomic_fetch_add(&work->count[verdict], 1);
+        if (verdict != FAILED || alone)
+            continue;
+        unsigned place = atomic_fetch_add(&work->again_n, 1);
+        if (place < AGAIN_MAX)
+            work->again[place] = i;
+    }
+}
+
+static void try_again(struct work *work, struct attempt *all)
+{
+    if (work->again_n > AGAIN_MAX)
+        return;
+    for (unsigned i = 0; i < work->again_n && !interrupted; i++) {
+        struct attempt *a = &all[work->again[i]];
+        printf("again, alone: %s\n", a->name);
+        enum verdict verdict = attempt(a);
+        work->count[FAILED]--;
+        work->count[verdict]++;
+    }
 }
 
 static void run_beside(struct work *work, struct attempt *all, unsigned n, unsigned jobs)
@@ -471,7 +496,7 @@ static void run_beside(struct work *work, struct attempt *all, unsigned n, unsig
         if (getppid() != parent)
             _exit(2);
         set_up();
-        run(work, all, n);
+        run(work, all, n, false);
         exit(0);
     }
     for (unsigned i = 0; i < jobs; i++) {
@@ -504,10 +529,12 @@ int main(int argc, char **argv)
         die("shared memory");
     static struct attempt *all; /* a leak check at the end of a test finds it here */
     all = list(pattern, argv + optind, &n);
-    if (jobs > 1 && n > 1)
+    if (jobs > 1 && n > 1) {
         run_beside(work, all, n, jobs < JOBS_MAX ? jobs : JOBS_MAX);
-    else
-        run(work, all, n);
+        try_again(work, all);
+    } else {
+        run(work, all, n, true);
+    }
     free(all);
     if (interrupted)
         printf("interrupted\n");
