@@ -130,6 +130,8 @@ void help_print(FILE *out)
     print_entry(out, "-h, --help", INDENT, "This text.");
     print_entry(out, "-V, --version", INDENT, "The version.");
     for (size_t i = 0; i < TOPICS_N; i++) {
+        if (TOPICS[i].apart)
+            continue;
         fputc('\n', out);
         print_topic(out, &TOPICS[i]);
     }

@@ -40,8 +40,10 @@ TEST(help_names_every_option_default_and_variable)
         CHECK_HAS(help, FIELD_GROUPS[group]);
     for (const struct command *command = COMMANDS; command->name; command++)
         CHECK_HAS(help, command->name);
-    for (size_t i = 0; i < TOPICS_N; i++)
-        CHECK_HAS(help, TOPICS[i].title);
+    for (size_t i = 0; i < TOPICS_N; i++) {
+        CHECK_HAS(help, TOPICS[i].name);
+        CHECK_INT(strstr(help, TOPICS[i].title) != NULL, ==, !TOPICS[i].apart);
+    }
     CHECK_HAS(help, "OMP_NUM_THREADS");
     CHECK_HAS(help, "-h, --help");
     CHECK_HAS(help, "-V, --version");
