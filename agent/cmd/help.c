@@ -192,7 +192,7 @@ static int refuse_unknown(const char *name, struct err *err)
     if (known)
         return err_set(err, -ENOENT, "no help on '%s'; did you mean: launch help %s?", shown,
                        known);
-    return err_set(err, -ENOENT, "no help on '%s'; launch help has all there is", shown);
+    return err_set(err, -ENOENT, "no help on '%s'; launch help lists all there is", shown);
 }
 
 int help_print_topic(FILE *out, const char *name, struct err *err)

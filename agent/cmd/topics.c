@@ -243,7 +243,8 @@ const size_t TOPICS_N = ARRAY_LEN(TOPICS);
 
 #define EXIT_ROW(n, name, text) {#n, text},
 const struct exit_row EXIT_ROWS[] = {EXIT_CODE_LIST(EXIT_ROW){
-    "other", "the code of the first worker that failed; 128+n for signal n"}};
+    "other",
+    "the code of the first worker that failed; 128+n for signal n, a worker's or launch's"}};
 #undef EXIT_ROW
 const size_t EXIT_ROWS_N = ARRAY_LEN(EXIT_ROWS);
 

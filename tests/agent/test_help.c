@@ -126,7 +126,7 @@ TEST(an_unknown_topic_gets_the_nearest)
     CHECK(!topic("--max-restart", text, sizeof text, &err));
     CHECK_HAS(err.text, "launch help max-restarts?");
     CHECK(!topic("zebra\x1b[31m", text, sizeof text, &err));
-    CHECK_STR(err.text, "no help on 'zebra\\x1b[31m'; launch help has all there is");
+    CHECK_STR(err.text, "no help on 'zebra\\x1b[31m'; launch help lists all there is");
     CHECK(!topic("", text, sizeof text, &err));
     CHECK(!topic("-", text, sizeof text, &err));
     CHECK(!topic("--", text, sizeof text, &err));
