@@ -45,7 +45,7 @@ LIBS := -pthread -ldl
 # What a program that reads other users' bytes should have: canaries, checked copies, return addresses that are checked where the
 # processor can, read-only relocations, nothing executable that is writable. tests/e2e/build.sh looks whether it is there.
 HARDEN := -fstack-protector-strong -fstack-clash-protection -Wformat -Werror=format-security
-HARDEN += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-fcf-protection)
+HARDEN += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),-fcf-protection)
 HARDEN += $(if $(SAN),,$(if $(filter -O -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDEN_LD := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 OUR_CFLAGS += $(HARDEN)

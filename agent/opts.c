@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define USAGE "usage: launch [options] program [arguments]"
+#define USAGE "usage: launch [options] program [arguments]; launch --help has the rest"
 
 /* ---- command line ---- */
 

@@ -81,6 +81,10 @@ static int look_up(const char *name, char **ret_path)
 
 static int explain_missing(const char *name, int code, struct err *err)
 {
+    struct stat st;
+    bool searched = !strchr(name, '/'), here = searched && stat(name, &st) == 0;
+    if (code == -ENOENT && here && S_ISDIR(st.st_mode))
+        code = -EISDIR;
     if (code == -EISDIR)
         return err_set(err, code, "'%s' is a directory, not a program", name);
     if (code == -EACCES)
@@ -89,9 +93,11 @@ static int explain_missing(const char *name, int code, struct err *err)
             "'%s' may not be executed (permission denied; chmod +x? or, if it is Python, "
             "--run-path?)",
             name);
-    if (code == -ENOENT && !strchr(name, '/') && access(name, F_OK) == 0)
+    if (code == -ENOENT && here)
         return err_set(err, code, "'%s' was not found in the PATH; did you mean ./%s?", name, name);
-    return err_set_errno(err, code, "'%s'%s", name, strchr(name, '/') ? "" : " in the PATH");
+    if (code == -ENOENT && searched)
+        return err_set(err, code, "'%s' was not found in the PATH", name);
+    return err_set_errno(err, code, "'%s'", name);
 }
 
 /* The interpreter word of a "#!" line; a carriage return is made visible, since a terminal hides it. */
@@ -213,9 +219,11 @@ static int find_python(struct program *p, const char *name, struct err *err)
     const char *wanted = getenv(ENV_PYTHON_EXEC);
     if (wanted && *wanted) {
         int rc = look_up(wanted, &p->helper);
-        return rc < 0 ? err_set_errno(err, rc, ENV_PYTHON_EXEC ": '%s'%s", wanted,
-                                      strchr(wanted, '/') ? "" : " in the PATH")
-                      : 0;
+        if (rc < 0) {
+            explain_missing(wanted, rc, err);
+            err_wrap(err, rc, ENV_PYTHON_EXEC);
+        }
+        return rc;
     }
     int rc = search_path("python", &p->helper);
     if (rc < 0)

@@ -54,8 +54,8 @@ const struct field *field_find(const char *name, size_t n);
 const struct field *field_find_letter(char letter);
 
 /* The known long option that a mistyped one probably means: the first that begins with it (2 or
- * more characters), else the nearest by edit distance, at most 3 and at most a third of n.
- * Returns a row's name, never an alias, or NULL. n: length of name. */
+ * more characters), else the nearest by edit distance, at most 3 and at most a third of n, else that of the
+ * name without its s. Returns a row's name, never an alias, or NULL. n: length of name. */
 const char *field_nearest(const char *name, size_t n);
 
 /* The same where further names are known, which are no rows; NULL-terminated. */

@@ -145,13 +145,14 @@ const char *field_nearest_of(const char *name, size_t n, const char *const *othe
         if (wanted.best < before)
             nearest = FIELDS[i].name;
     }
-    for (; *others; others++) {
+    for (size_t i = 0; others[i]; i++) {
         size_t before = wanted.best;
-        judge_nearer(*others, strlen(*others), &wanted);
+        judge_nearer(others[i], strlen(others[i]), &wanted);
         if (wanted.best < before)
-            nearest = *others;
+            nearest = others[i];
     }
-    return nearest;
+    /* "nprocs" is far from "nproc-per-node", but without its s begins it. */
+    return nearest || name[n - 1] != 's' ? nearest : field_nearest_of(name, n - 1, others);
 }
 
 const char *field_nearest(const char *name, size_t n)

@@ -29,11 +29,11 @@
 /* Exit codes that the launcher gives itself; all others are the first failing worker's own. */
 #define EXIT_CODE_LIST(X)                                                                          \
     X(0, OK, "every worker ended with 0")                                                          \
-    X(2, USAGE, "wrong flag, variable or value; nothing was started")                              \
+    X(2, USAGE, "wrong option, variable or value; nothing was started")                            \
     X(75, BUSY, "others have the GPUs that --gpus asks for; nothing was started")                  \
     X(123, HANG, "a rank showed no sign of life (--hang-timeout)")                                 \
-    X(124, DEADLINE, "a deadline passed")                                                          \
-    X(125, OURS, "the launcher itself failed")                                                     \
+    X(124, DEADLINE, "a deadline passed (--timeout, --rendezvous-timeout)")                        \
+    X(125, OURS, "launch itself failed, or a rank ended with 0 while others wait for it")          \
     X(126, NOT_EXECUTABLE, "the program can't be executed")                                        \
     X(127, NOT_FOUND, "the program was not found")
 

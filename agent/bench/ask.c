@@ -505,7 +505,7 @@ void ask_print_help(FILE *out)
         snprintf(flag, sizeof flag, "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
                  o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
                  o->arg && o->arg[0] != '[' ? "=" : "", o->arg ? o->arg : "");
-        fprintf(out, "  %-26s", flag);
+        fprintf(out, "  %-25s ", flag);
         for (const char *line = o->help; *line;) {
             int n = (int)strcspn(line, "\n");
             fprintf(out, "%*s%.*s\n", line == o->help ? 0 : 28, "", n, line);
@@ -513,6 +513,8 @@ void ask_print_help(FILE *out)
         }
     }
     fputs("\n"
+          "Baselines are in ~/.local/state/launch/baselines ($XDG_STATE_HOME; root's in\n"
+          "/var/lib/launch), one for each machine and sweep, with the last 50 runs.\n"
           "launch bench --transports shows what NCCL uses between each two GPUs, and why.\n"
           "\n"
           "Without -b and -e sizes double from 8 bytes to 1 GiB (on the host to 64 MiB),\n"

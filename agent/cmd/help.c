@@ -130,6 +130,8 @@ void help_print(FILE *out)
     print_entry(out, "-h, --help", INDENT, "This text.");
     print_entry(out, "-V, --version", INDENT, "The version.");
     for (size_t i = 0; i < TOPICS_N; i++) {
+        if (TOPICS[i].apart)
+            continue;
         fputc('\n', out);
         print_topic(out, &TOPICS[i]);
     }
@@ -190,7 +192,7 @@ static int refuse_unknown(const char *name, struct err *err)
     if (known)
         return err_set(err, -ENOENT, "no help on '%s'; did you mean: launch help %s?", shown,
                        known);
-    return err_set(err, -ENOENT, "no help on '%s'; launch help has all there is", shown);
+    return err_set(err, -ENOENT, "no help on '%s'; launch help lists all there is", shown);
 }
 
 int help_print_topic(FILE *out, const char *name, struct err *err)

@@ -49,6 +49,7 @@ static bool is_file(const char *word, const char *suffix)
 void suggest_program(const char *word, struct err *err)
 {
     const struct field *field = field_find(word, strcspn(word, "="));
+    const char *option = field ? field->name : strcmp(word, "version") == 0 ? word : NULL;
     const char *command = nearest_command(word);
     if (strstr(err->text, "did you mean"))
         return;
@@ -58,8 +59,8 @@ void suggest_program(const char *word, struct err *err)
         append(err, "; it begins with a blank: nothing may stand behind the \\ that ends a line");
     else if (is_file(word, ".py"))
         append(err, "; did you mean %s.py?", word);
-    else if (field)
-        append(err, "; did you mean the option --%s?", field->name);
+    else if (option)
+        append(err, "; did you mean the option --%s?", option);
     else if (command)
         append(err, "; did you mean the command: launch %s?", command);
 }

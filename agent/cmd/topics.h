@@ -9,6 +9,7 @@ struct topic {
     const char *name; /* for `launch help`; may be a group's, too */
     const char *title;
     const char *text; /* NULL: the exit codes. A newline begins a paragraph */
+    bool apart;       /* for who asks, and in the manual page; not in --help */
 };
 
 struct exit_row {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "topo.h"
 
+#include "../../config/fields.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
 #include "../log.h"
 #include "../topo.h"
+#include "commands.h"
 #include "transports.h"
 
 #include <stdio.h>
@@ -73,6 +75,14 @@ static int take_p2p(struct asked *asked, const char *value, struct err *err)
     return 0;
 }
 
+static int refuse_word(const char *word, struct err *err)
+{
+    char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
+    field_quote(word, strlen(word), shown);
+    return err_set(err, -EINVAL, "topo: %s: unknown option; usage: %s", shown,
+                   command_title(command_find("topo"), title));
+}
+
 static int parse(struct asked *asked, int argc, char **argv, struct err *err)
 {
     static const struct {
@@ -94,9 +104,7 @@ static int parse(struct asked *asked, int argc, char **argv, struct err *err)
                (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
             k++;
         if (k == ARRAY_LEN(options))
-            return err_set(
-                err, -EINVAL,
-                "topo: \"%s\" is no option of it; there are --matrix, --format and --p2p", word);
+            return refuse_word(word, err);
         if (!word[n] && i + 1 == argc)
             return err_set(err, -EINVAL, "%s: a value is needed", word);
         int rc = options[k].take(asked, word[n] ? word + n + 1 : argv[++i], err);

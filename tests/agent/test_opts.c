@@ -161,10 +161,15 @@ TEST(wrong_words_are_refused_with_one_helpful_line)
     CHECK_REFUSED("--max-restarts: needs a value: --max-restarts=N", "--max-restarts");
     CHECK_REFUSED("--role: needs a value: --role=NAME", "--role", "--standalone", "p");
     CHECK_REFUSED("--role: needs a value: --role=NAME", "--role", "--", "p");
-    CHECK_REFUSED("no program given; usage: launch [options] program [arguments]", NULL);
-    CHECK_REFUSED("no program given; usage: launch [options] program [arguments]", "-n4", "--");
-    CHECK_REFUSED("the program's name is empty; usage: launch [options] program [arguments]", "",
-                  "x");
+    CHECK_REFUSED(
+        "no program given; usage: launch [options] program [arguments]; launch --help has the rest",
+        NULL);
+    CHECK_REFUSED(
+        "no program given; usage: launch [options] program [arguments]; launch --help has the rest",
+        "-n4", "--");
+    CHECK_REFUSED("the program's name is empty; usage: launch [options] program [arguments]; "
+                  "launch --help has the rest",
+                  "", "x");
 }
 
 TEST(an_error_names_the_option_as_it_was_written)

@@ -42,7 +42,10 @@ TEST(what_is_not_there_is_127_and_what_cant_be_run_is_126)
     script("tool", "#!/bin/sh\n", 0755);
     setenv("PATH", "/usr/bin:/bin", 1);
     expect("./missing", -ENOENT, 127, "./missing");
-    expect("no-such-tool", -ENOENT, 127, "in the PATH");
+    expect("no-such-tool", -ENOENT, 127, "'no-such-tool' was not found in the PATH");
+    CHECK_INT(mkdir("folder", 0755), ==, 0);
+    expect("folder", -EISDIR, 126, "'folder' is a directory, not a program");
+    expect("folder/", -EISDIR, 126, "'folder/' is a directory, not a program");
     expect("./tool/x", -ENOTDIR, 127, "./tool/x");
     expect("./plain.txt", -EACCES, 126, "chmod +x");
     expect("/tmp", -EISDIR, 126, "directory");
@@ -178,7 +181,7 @@ TEST(PYTHON_EXEC_goes_before_the_path)
     setenv("PYTHON_EXEC", "/no/such", 1);
     expect("train.py", -ENOENT, 127, "PYTHON_EXEC: '/no/such': No such file");
     setenv("PYTHON_EXEC", "nowhere", 1);
-    expect("train.py", -ENOENT, 127, "PYTHON_EXEC: 'nowhere' in the PATH");
+    expect("train.py", -ENOENT, 127, "PYTHON_EXEC: 'nowhere' was not found in the PATH");
     setenv("PYTHON_EXEC", "/tmp", 1);
     expect("train.py", -EISDIR, 126, "PYTHON_EXEC: '/tmp'");
 }

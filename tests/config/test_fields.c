@@ -142,6 +142,9 @@ TEST(a_mistyped_name_finds_the_nearest_one)
     CHECK_STR(nearest("nproc-per-nod"), "nproc-per-node");
     CHECK_STR(nearest("nproc_per_mode"), "nproc-per-node");
     CHECK_STR(nearest("nproc"), "nproc-per-node");
+    CHECK_STR(nearest("nprocs"), "nproc-per-node");
+    CHECK(nearest("s") == NULL);
+    CHECK(nearest("zebras") == NULL);
     CHECK_STR(nearest("max-restart"), "max-restarts");
     CHECK_STR(nearest("share-gpu"), "share-gpus");
     CHECK_STR(nearest("rdvz-id"), "run-id");

@@ -34,6 +34,8 @@ LAUNCH_MAX_RESTARTS=x refused 2 'LAUNCH_MAX_RESTARTS' ./p.sh
 
 # What somebody in a hurry types.
 refused 2 'did you mean --nproc-per-node' --nproc 4 ./p.sh
+refused 2 'did you mean --nproc-per-node' --nprocs 4 ./p.sh
+refused 2 'launch --help has the rest$' -n 4
 refused 2 'needs a value: --nproc-per-node=' --nproc-per-node --standalone ./p.sh
 refused 2 'number from 1 .* not .=' --nproc-per-node = 4 ./p.sh
 refused 2 'several servers yet .*--nproc-per-node=gpu' --nnodes=2 --nproc-per-node=8 ./p.sh
@@ -48,6 +50,7 @@ refused 127 'option --nproc-per-node' nproc_per_node=4 ./p.sh
 refused 127 'typographic dash' –nproc-per-node=4 ./p.sh
 refused 127 'stand behind the' --nproc-per-node=4 ' ' ./p.sh
 refused 127 'command: launch help' halp
+refused 127 'option --version' version
 refused 127 "'gone.py': No such file" gone.py
 PYTHON_EXEC=/no/such/python refused 127 'PYTHON_EXEC' train.py
 printf '#!/bin/sh\nPATH=/nowhere exec %s "$@"\n' "$LAUNCH" >pathless; chmod +x pathless
@@ -55,9 +58,10 @@ LAUNCH=./pathless refused 127 'neither python nor python3' train.py
 chmod a-r train.py; [ -r train.py ] || refused 126 'may not be read' train.py
 
 refused 127 './missing' ./missing
-refused 127 'no-such-program-here' no-such-program-here
+refused 127 "'no-such-program-here' was not found in the PATH$" no-such-program-here
 : >plain; refused 126 'plain' ./plain
-mkdir dir; refused 126 'directory' ./dir
+mkdir dir a_dir; refused 126 'directory' ./dir; refused 126 'directory' dir/
+refused 126 "'a_dir' is a directory, not a program" a_dir
 printf '#!/bin/sh\r\necho hi\r\n' >crlf.sh; chmod +x crlf.sh; refused 127 'sh.r' ./crlf.sh
 printf '#!/no/such/interp\n' >noint.sh; chmod +x noint.sh; refused 127 '/no/such/interp' ./noint.sh
 printf 'echo ran >got.$RANK\n' >nosb; chmod +x nosb

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # limit: 300
-"""Every ```console block of the READMEs does what it shows.
+"""Every ```console block of the READMEs does what it shows, and every link leads somewhere.
 
 A block is one shell session: lines after "$ " are run, the rest is what they print, stderr included. Lines may come in any
 order; "..." stands for anything within a line and, alone, for any other lines; pids, times and what launch bench measured are not compared. In the words after
@@ -143,6 +143,14 @@ def run(where, text, env):
     return ok
 
 
+def dead_links(page):
+    """What the page's links name and what is not there: headings of its own (as GitHub makes anchors of them) and files."""
+    text = "".join(line for line in re.split(r"^```.*?^```$", open(os.path.join(SRC, page), encoding="utf-8").read(), flags=re.M | re.S))
+    anchors = ["#" + re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)]
+    return [to for to in re.findall(r"\]\(([^)]*)\)", text) if "://" not in to and to not in anchors
+            and not os.path.exists(os.path.join(SRC, os.path.dirname(page), to))]
+
+
 def main():
     if os.path.realpath(BUILD) != os.path.realpath(SRC + "/build"):
         print("a sanitizer's build is not the one that the README uses")
@@ -151,6 +159,9 @@ def main():
     python, ran, failed = torch_python(), 0, 0
     here = {"torch": python, "python3": shutil.which("python3"), "pkg-config": shutil.which("pkg-config"), "libdw": ctypes.util.find_library("dw")}
     for page in PAGES:
+        for to in dead_links(page):
+            failed += 1
+            print(f"{page}: a link to {to}, which is not there")
         for line, (kind, *needs), text in blocks(page):
             name = re.fullmatch({"c": r"/\* ([\w.]+) \*/", "yaml": r"# ([\w.]+)"}.get(kind, r"(?!)"), text[0])
             if name:

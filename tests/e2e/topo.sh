@@ -126,7 +126,7 @@ wrong '^launch: --p2p=q: one of r .* is needed$' --p2p=q
 wrong '^launch: --p2p=: one of r .* is needed$' --p2p=
 wrong '^launch: --p2p=rw: one of r .* is needed$' --p2p=rw
 wrong '^launch: --format: a value is needed$' --format
-wrong '^launch: topo: "-x" is no option of it; there are --matrix, --format and --p2p$' -x
+wrong '^launch: topo: -x: unknown option; usage: launch topo .*--transports' -x
 wrong '^launch: --p2p goes with --format=text; json has all of it$' --p2p=r --format=svg
 wrong '^launch: --matrix goes with neither --p2p nor --format$' -m --p2p=r
 wrong '^launch: --matrix goes with neither --p2p nor --format$' --format=json --matrix
