@@ -9,11 +9,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define ANSWER_MS 2000 /* a job that is stopped (Ctrl-Z) does not answer */
 #define LISTED_MAX 8
-/* Before its end: ranks and standbys, or the streams of all. */
+/* Before its end: ranks and standbys, or the streams of all; of a description just that. */
 #define ANSWER_PACKETS (2 * BOARD_MAX_RANKS + 1)
+#define DESCRIBE_PACKETS 1
 
 static const char *sysroot(void)
 {
@@ -97,11 +99,11 @@ static int wait_for_packet(struct client_job *job, union wire_packet *packet, ui
     }
 }
 
-static int take_answer(struct client_job *job, uint64_t until_ns,
+static int take_answer(struct client_job *job, unsigned most, uint64_t until_ns,
                        void (*on_packet)(void *user, const union wire_packet *packet), void *user,
                        struct err *err)
 {
-    for (unsigned left = ANSWER_PACKETS;; left--) {
+    for (unsigned left = most;; left--) {
         union wire_packet packet;
         int rc = wait_for_packet(job, &packet, until_ns, err);
         if (rc < 0)
@@ -122,17 +124,22 @@ int client_ask(struct client_job *job, enum wire_verb verb, int rank, int number
 {
     int rc = client_send(job, verb, rank, number, err);
     if (rc == 0)
-        rc = take_answer(job, clock_deadline_ns(ANSWER_MS), on_packet, user, err);
+        rc = take_answer(job, ANSWER_PACKETS, clock_deadline_ns(ANSWER_MS), on_packet, user, err);
     return rc < 0 ? err_wrap(err, rc, "job %s", job->job.run_id) : rc;
 }
 
 int client_take_end(struct client_job *job, struct err *err)
 {
-    int rc = take_answer(job, clock_deadline_ns(ANSWER_MS), NULL, NULL, err);
+    int rc = take_answer(job, 0, clock_deadline_ns(ANSWER_MS), NULL, NULL, err);
     return rc < 0 ? err_wrap(err, rc, "job %s", job->job.run_id) : rc;
 }
 
 /* ---- all of them ---- */
+
+static bool has_just_ended(int rc)
+{
+    return rc == -EPIPE || rc == -ECONNRESET;
+}
 
 static void on_socket(void *user, const struct rundir_place *place)
 {
@@ -149,7 +156,7 @@ static void on_socket(void *user, const struct rundir_place *place)
         client_close(&job);
     if (rc == -ECONNREFUSED)
         rundir_sweep(place);
-    if (rc == -ECONNREFUSED || rc == -ENOENT)
+    if (rc == -ECONNREFUSED || rc == -ENOENT || has_just_ended(rc))
         return;
     if (jobs->n == jobs->room) {
         size_t room = jobs->room ? 2 * jobs->room : 16;
@@ -219,21 +226,32 @@ static int by_age(const void *a, const void *b)
                                           : strcmp(x->job.run_id, y->job.run_id);
 }
 
+/* One for each job, of whoever has how many. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit); /* when that fails, socket() says so */
+}
+
 /* All have been asked before the first answer is waited for. */
 void client_list(struct client_jobs *ret)
 {
     *ret = (struct client_jobs){0};
+    raise_descriptor_limit();
     (void)!rundir_walk(sysroot(), on_socket, ret, &ret->trouble);
     uint64_t until_ns = clock_deadline_ns(ANSWER_MS);
     size_t kept = 0;
     for (size_t i = 0; i < ret->n; i++) {
         struct client_job *job = &ret->job[i];
         if (job->fd >= 0) {
-            int rc = take_answer(job, until_ns, take_job, job, &job->trouble);
+            int rc = take_answer(job, DESCRIBE_PACKETS, until_ns, take_job, job, &job->trouble);
             if (rc < 0)
                 client_close(job);
-            if (rc == -EPIPE || rc == -ECONNRESET)
-                continue; /* it has just ended */
+            if (has_just_ended(rc))
+                continue;
         }
         if (kept != i)
             ret->job[kept] = *job;

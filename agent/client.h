@@ -19,11 +19,10 @@ struct client_job {
 struct client_jobs {
     struct client_job *job; /* owned: oldest first */
     size_t n, room;
-    struct err
-        trouble; /* code 0, or: a directory of ours is not fit to be used, so some may be missing */
+    struct err trouble; /* code 0, or why some may be missing: see rundir_walk() */
 };
 
-/* All jobs that the caller may ask, each asked once. Sockets of jobs that are no more are removed. What can't be asked is
+/* All jobs that the caller may ask, each asked once; raises the limit of open files, as each has one. Sockets of jobs that are no more are removed. What can't be asked is
  * in the list, too. */
 void client_list(struct client_jobs *ret);
 void client_finish(struct client_jobs *jobs);

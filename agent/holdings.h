@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* "run night (./train, user ann, pid 812, since 14:03:12)". Returns text. */
-#define HOLDINGS_WHO_BYTES 256
+#define HOLDINGS_WHO_BYTES 320
 const char *holdings_who(const struct holder *who, char text[HOLDINGS_WHO_BYTES]);
 
 /* "python3 (pid 4711, user bob, 31744 MiB)". Returns text. */

@@ -139,6 +139,8 @@ struct walk {
         ino_t ino;
     } * seen; /* owned: one directory may have two names */
     size_t seen_n;
+    struct err *err; /* the first trouble */
+    int rc;
 };
 
 static bool is_new(struct walk *w, int fd)
@@ -157,23 +159,29 @@ static bool is_new(struct walk *w, int fd)
     return true;
 }
 
+/* A stranger, who may put there as much as he likes, shall use up neither the caller's time nor his descriptors. */
 static int walk_one(struct walk *w, const char *path, uid_t owner, struct err *err)
 {
+    bool strange = owner != geteuid();
+    int rc = 0, left = RUNDIR_STRANGERS_MAX + 2; /* "." and ".." */
     struct rundir_place place = {.owner = owner};
     struct err why;
     AUTO_FD fd = open_directory(path, owner, &why);
     if (fd == -ENOENT || fd == -ENOTDIR)
         return 0;
     if (fd < 0)
-        return err_set(err, fd, "%s", why.text);
+        return strange ? 0 : err_set(err, fd, "%s", why.text);
     AUTO_FD inside = is_new(w, fd) ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     DIR *dir = inside >= 0 ? fdopendir(inside) : NULL;
     struct dirent *entry;
     if (dir)
         take_fd(&inside);
-    while (dir && (entry = readdir(dir))) {
+    while (dir && rc == 0 && (entry = readdir(dir))) {
         size_t n = strlen(entry->d_name);
-        if (entry->d_name[0] == '.' || entry->d_type != DT_SOCK || n >= sizeof place.name)
+        if (strange && left-- == 0)
+            rc = err_set(err, -E2BIG, "%s holds more than %d files: jobs of uid %u may be missing",
+                         path, RUNDIR_STRANGERS_MAX, (unsigned)owner);
+        if (rc < 0 || entry->d_name[0] == '.' || entry->d_type != DT_SOCK || n >= sizeof place.name)
             continue;
         put_path(place.dir, "%s", path);
         memcpy(place.name, entry->d_name, n + 1);
@@ -181,25 +189,34 @@ static int walk_one(struct walk *w, const char *path, uid_t owner, struct err *e
     }
     if (dir)
         closedir(dir);
-    return 0;
+    return rc;
 }
 
-/* Directories "<parent>/<prefix><uid><suffix>" of all users. */
+static void walk_and_tell(struct walk *w, const char *path, uid_t owner)
+{
+    int rc = walk_one(w, path, owner, w->rc < 0 ? NULL : w->err);
+    if (w->rc == 0)
+        w->rc = rc;
+}
+
+/* Directories "<parent>/<prefix><uid><suffix>" of all others. Each has one: no zeros before the number, and none that would
+ * have to be cut to become his. */
 static void walk_users(struct walk *w, const char *parent, const char *prefix, const char *suffix)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], name[64];
     if (!put_path(path, "%s%s", w->sysroot, parent))
         return;
     DIR *dir = opendir(path);
     struct dirent *entry;
+    size_t n = strlen(prefix);
     while (dir && (entry = readdir(dir))) {
-        size_t n = strlen(prefix);
-        if (strncmp(entry->d_name, prefix, n) != 0 || !isdigit((unsigned char)entry->d_name[n]))
+        if (strncmp(entry->d_name, prefix, n) != 0)
             continue;
-        char *end;
-        unsigned long uid = strtoul(entry->d_name + n, &end, 10);
-        if (*end == '\0' && put_path(path, "%s%s/%s%s", w->sysroot, parent, entry->d_name, suffix))
-            (void)walk_one(w, path, (uid_t)uid, NULL);
+        uid_t uid = (uid_t)strtoul(entry->d_name + n, NULL, 10);
+        snprintf(name, sizeof name, "%s%u", prefix, (unsigned)uid);
+        if (uid != geteuid() && strcmp(entry->d_name, name) == 0 &&
+            put_path(path, "%s%s/%s%s", w->sysroot, parent, name, suffix))
+            walk_and_tell(w, path, uid);
     }
     if (dir)
         closedir(dir);
@@ -208,14 +225,14 @@ static void walk_users(struct walk *w, const char *parent, const char *prefix, c
 int rundir_walk(const char *sysroot, void (*visit)(void *user, const struct rundir_place *place),
                 void *user, struct err *err)
 {
-    struct walk w = {.sysroot = sysroot, .visit = visit, .user = user};
+    struct walk w = {.sysroot = sysroot, .visit = visit, .user = user, .err = err};
     static const char *const parents[] = {"/dev/shm", "/tmp"};
     char path[PATH_MAX];
-    int rc = find_session(path) ? walk_one(&w, path, geteuid(), err) : 0;
+    if (find_session(path))
+        walk_and_tell(&w, path, geteuid());
     for (size_t i = 0; i < ARRAY_LEN(parents); i++) {
         find_own(path, sysroot, parents[i]);
-        int again = walk_one(&w, path, geteuid(), rc < 0 ? NULL : err);
-        rc = rc < 0 ? rc : again;
+        walk_and_tell(&w, path, geteuid());
     }
     /* A shell without the variable has the same user. */
     if (put_path(path, "%s/run/user/%u/launch", sysroot, (unsigned)geteuid()))
@@ -226,5 +243,5 @@ int rundir_walk(const char *sysroot, void (*visit)(void *user, const struct rund
         walk_users(&w, "/tmp", "launch-", "");
     }
     free(w.seen);
-    return rc;
+    return w.rc;
 }

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 
 #define RUNDIR_NAME_BYTES 80
+#define RUNDIR_STRANGERS_MAX 256 /* files of another user's directory that are looked at */
 
 /* A socket by directory and name. */
 struct rundir_place {
@@ -39,7 +40,9 @@ void rundir_remove(const struct rundir_place *place);
 MUST_CHECK int rundir_address(const struct rundir_place *place, struct sockaddr_un *ret,
                               int *ret_fd);
 
-/* Calls visit for every socket of every directory that the caller may look into: root sees everybody's. An error names the first own directory that is not fit to be used; the others are walked all the same. */
+/* Calls visit for every socket of every directory that the caller may look into: root sees everybody's, of each of theirs
+ * the first RUNDIR_STRANGERS_MAX files only. An error names the first own directory that is not fit to be used, or else one that
+ * holds more than that (-E2BIG); the others are walked all the same. */
 MUST_CHECK int rundir_walk(const char *sysroot,
                            void (*visit)(void *user, const struct rundir_place *place), void *user,
                            struct err *err);

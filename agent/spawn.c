@@ -189,6 +189,9 @@ static _Noreturn void child_fail(struct spawn_record *record, enum spawn_stage s
     child_exit(program_exit_code((int)error));
 }
 
+/* Of 1 024 workers this is a quarter of the start: not to copy the table (1 %), but to close the copies at exec. A table that is
+ * shared until here (CLONE_FILES, CLOSE_RANGE_UNSHARE) would be cut only above the child's own pipes, the last ones opened,
+ * and the parent could close none of them before it is. */
 static void child_keep_only(const struct spawn_request *request)
 {
     if (CALL(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {

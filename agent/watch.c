@@ -17,26 +17,14 @@ struct watch {
     struct watch *next, **at; /* in the set's list: the kernel alone would know them */
 };
 
-/* All watches of a loop; there as long as there is one. */
+/* All watches of a loop; there as long as there is one. Whoever looks for it finds it among the loop's handles. */
 struct watch_set {
     uv_poll_t poll;
-    struct watch_set *next;
     int epoll_fd;
     struct watch *first;
     struct epoll_event batch[BATCH];
     int at, batch_n; /* those before `at` had their call */
 };
-
-/* Of the loops of this process, which are one at most outside of tests. */
-static struct watch_set *sets;
-
-static struct watch_set *set_of(const uv_loop_t *loop)
-{
-    struct watch_set *set = sets;
-    while (set && set->poll.loop != loop)
-        set = set->next;
-    return set;
-}
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
@@ -67,8 +55,20 @@ static struct watch_set *set_create(uv_loop_t *loop)
         return NULL;
     }
     uv_poll_start(&set->poll, UV_READABLE, on_poll);
-    set->next = sets;
-    sets = set;
+    return set;
+}
+
+static void take_set(uv_handle_t *handle, void *ret)
+{
+    uv_poll_t *poll = (uv_poll_t *)handle;
+    if (uv_handle_get_type(handle) == UV_POLL && poll->poll_cb == on_poll && !uv_is_closing(handle))
+        *(struct watch_set **)ret = CONTAINER_OF(poll, struct watch_set, poll);
+}
+
+static struct watch_set *set_of(uv_loop_t *loop)
+{
+    struct watch_set *set = NULL;
+    uv_walk(loop, take_set, &set);
     return set;
 }
 
@@ -81,10 +81,6 @@ static void set_drop_if_empty(struct watch_set *set)
 {
     if (set->first)
         return;
-    struct watch_set **at = &sets;
-    while (*at != set)
-        at = &(*at)->next;
-    *at = set->next;
     uv_close((uv_handle_t *)&set->poll, on_closed); /* it leaves libuv's epoll at once */
     close_fd(&set->epoll_fd);
 }

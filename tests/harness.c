@@ -156,6 +156,11 @@ static void drop_dir(void)
     nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static void on_interrupt(int signo)
+{
+    interrupted = signo;
+}
+
 /* The child's side, before it becomes the test. */
 static void enter(int output)
 {
@@ -166,9 +171,16 @@ static void enter(int output)
         _exit(2);
     close(null);
     close(output);
-    struct sigaction fresh = {.sa_handler = SIG_DFL};
-    sigaction(SIGINT, &fresh, NULL);
-    sigaction(SIGTERM, &fresh, NULL);
+    /* As after a login, whatever nohup or a shell's & left ignored or blocked: tests send these signals. Handlers stay
+     * that sanitizers have. */
+    struct sigaction fresh = {.sa_handler = SIG_DFL}, now;
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigaction(sig, NULL, &now) == 0 &&
+            (now.sa_handler == SIG_IGN || now.sa_handler == on_interrupt))
+            sigaction(sig, &fresh, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void start(struct attempt *a)
@@ -405,11 +417,6 @@ static bool wanted(const char *pattern, const char *name)
     return fnmatch(glob, name, 0) == 0;
 }
 
-static void on_interrupt(int signo)
-{
-    interrupted = signo;
-}
-
 static void set_up(void)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -442,7 +449,8 @@ static struct attempt *list(const char *pattern, char **scripts, unsigned *ret_n
     for (size_t i = 0; i < n; i++) {
         struct attempt *a = &all[*ret_n];
         if (i < units) {
-            *a = (struct attempt){.test = __start_launch_tests + i, .limit_s = UNIT_LIMIT_S * scale()};
+            *a = (struct attempt){.test = __start_launch_tests + i,
+                                  .limit_s = UNIT_LIMIT_S * scale()};
             name_unit(a->name, a->test);
         } else {
             const char *script = scripts[i - units], *slash = strrchr(script, '/');

@@ -41,7 +41,7 @@ static void put(const char *content, const char *format, ...)
 
 static const char *at(const char *name)
 {
-    static char path[PATH_MAX];
+    static char path[2 * PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", root, name);
     return path;
 }
@@ -53,7 +53,7 @@ static void unput(const char *name)
 
 static void put_link(const char *target, const char *name)
 {
-    char path[PATH_MAX];
+    char path[2 * PATH_MAX];
     put("", "%s", name); /* makes its parents */
     unput(name);
     snprintf(path, sizeof path, "%s/%s", root, target);

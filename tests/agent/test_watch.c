@@ -3,6 +3,7 @@
 #include "../../agent/watch.h"
 #include "../harness.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 static uv_loop_t loop;
@@ -157,5 +158,50 @@ TEST(more_are_ready_than_one_look_takes_and_all_get_their_call)
     CHECK(calls >= 201);
     for (int i = 0; i < 200; i++)
         watch_stop(&many[i]);
+    finish();
+}
+
+/* Each with a loop of its own, at once: what they share would be seen by TSan, and often by everybody. */
+static void *watches_apart(void *arg)
+{
+    uv_loop_t mine;
+    int pair[2];
+    (void)arg;
+    uv_loop_init(&mine);
+    CHECK_INT(pipe(pair), ==, 0);
+    for (int i = 0; i < 500; i++) {
+        struct watch *first = watch_start(&mine, pair[0], on_readable, NULL);
+        struct watch *second = watch_start(&mine, pair[1], on_readable, NULL);
+        CHECK(first && second);
+        watch_stop(&first);
+        watch_stop(&second);
+        uv_run(&mine, UV_RUN_NOWAIT); /* closes the set's handle */
+    }
+    CHECK_INT(uv_loop_close(&mine), ==, 0);
+    return NULL;
+}
+
+TEST(loops_of_two_threads_have_nothing_in_common)
+{
+    pthread_t other;
+    CHECK_INT(pthread_create(&other, NULL, watches_apart, NULL), ==, 0);
+    watches_apart(NULL);
+    CHECK_INT(pthread_join(other, NULL), ==, 0);
+}
+
+static void count_handle(uv_handle_t *handle, void *n)
+{
+    (void)handle;
+    ++*(unsigned *)n;
+}
+
+TEST(all_watches_of_a_loop_share_one_handle)
+{
+    unsigned handles = 0;
+    start(on_readable);
+    two[0] = watch_start(&loop, ends[1], on_readable, &calls);
+    uv_walk(&loop, count_handle, &handles);
+    CHECK_INT(handles, ==, 1);
+    watch_stop(&two[0]);
     finish();
 }

@@ -134,7 +134,7 @@ static void encode(char *text, int c)
 TEST(every_text_comes_back_as_argument_and_variable)
 {
     enum { AT_ONCE = 128 };
-    static char words[AT_ONCE][4], variables[AT_ONCE][16];
+    static char words[AT_ONCE][4], variables[AT_ONCE][20];
     static char *argv[AT_ONCE + 4] = {(char *)"p"}, *env[AT_ONCE + 1];
     for (int first = 0; first < 0x3000; first += AT_ONCE) {
         for (int i = 0; i < AT_ONCE; i++) {

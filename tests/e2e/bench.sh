@@ -52,7 +52,7 @@ rows = Bench.results.rows
 assert [r["size"] for r in rows] == [1, 8, 64, None] * 2 and [rows[i]["verdict"] for i in (3, 7)] == ["over", "ok"], rows
 P
 check "growth is told from its series" python3 grows.py "$SRC/tests/bench"
-bench torn starts --limit 0.000001 --json got.json; expect 0 "no time at all"
+bench torn starts --quick --limit 0.000001 --json got.json; expect 0 "no time at all"
 check "what was not begun is named" has '^skipped: torn: all of it: the time is over' out
 # A launcher that tears lines and one that fails are seen.
 mkdir -p broken/tests; ln -s "$BUILD/tests/bench" broken/tests/bench
@@ -64,7 +64,7 @@ W
 BUILD=$PWD/broken bench torn starts --quick --starts 12 --json got.json; expect 0 "a measurement that is over its goal is one"
 check "torn lines are counted" has '^torn or lost lines of 8 x 5000 +40000 .* over$' out
 check "wrong exit codes too" has '^wrong exit codes in these +12 .* over$' out
-BUILD=$PWD/broken bench starts --starts 6 --strict --json got.json; expect 1 "--strict makes it a failure"
+BUILD=$PWD/broken bench starts --quick --starts 6 --strict --json got.json; expect 1 "--strict makes it a failure"
 BUILD=$PWD/broken bench memory --quick --json got.json; expect 1 "what could not be measured is one"
 check "and is named" has '^FAILED: memory: 8 workers did not start' out
 bench nonsense; expect 2 "an unknown item"; check "lists those there are" has 'start, starts, memory' err

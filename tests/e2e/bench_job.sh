@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 120
+# limit: 300
 # The job behind `launch bench` and `launch check`: its records, its values and what it refuses, over host memory and over the
 # fake NCCL.
 . "$SRC/tests/e2e/lib.sh"

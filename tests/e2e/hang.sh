@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 180
+# limit: 300
 # --hang-timeout: silence ends the job with 123; the rank furthest behind is named; who gives signs is left alone.
 . "$SRC/tests/e2e/lib.sh"
 LIMIT=60

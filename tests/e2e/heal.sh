@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 180
+# limit: 300
 # --on-failure=heal: a lost rank is replaced, the others keep their processes, every sum stays right, nothing is left.
 . "$SRC/tests/e2e/lib.sh"
 job=$BUILD/tests/fake/heal_job

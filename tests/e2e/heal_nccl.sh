@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 240
+# limit: 400
 # --on-failure=heal with GPUs, on fake CUDA and NCCL libraries: survivors are freed from collectives that the dead never end, by
 # revoke or abort, never while they are inside a call; every sum stays right, and nothing is left.
 . "$SRC/tests/e2e/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 120
+# limit: 300
 # Disks that do not do what they should, readers that do not read: log lines may be lost, the job never.
 . "$SRC/tests/e2e/lib.sh"
 NS="unshare -m"; [ "$(id -u)" = 0 ] || NS="unshare -Urm"

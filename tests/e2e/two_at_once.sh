@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 180
+# limit: 300
 # In every pairing of forms two jobs share no GPU, port, log directory, run id, RAS address or exclusive core. Without --gpus a job may
 # use a GPU that another one has, and is warned.
 . "$SRC/tests/e2e/lib.sh"
