@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* heal FILE ROUNDS PAUSE_MS [sync] [stop|spin]: a job in which, in every round, a rank kills itself (stop: stops; spin: goes
- * round in a loop of its own) while the others are in an all-reduce of NCCL's, asleep in cudaStreamSynchronize() (sync) or in launch_nccl_wait(). FILE is shared by all ranks.
+ * round in a loop of its own) while the others are in an all-reduce of NCCL's, asleep in cudaStreamSynchronize() (sync) or in
+ * launch_nccl_wait(). FILE is shared by all ranks.
  * Rank 0 prints a line a round, milliseconds after the signal: the first survivor was told, the last one was, the last rank
  * had met the others, had the new communicator, was through an all-reduce whose every sum is right; then the GPU's free MiB,
  * the descriptors and the threads of rank 0. A wrong sum ends the rank with 9. */

@@ -108,6 +108,7 @@ fail() {
 left() { grep -lszx "GPU_RUN_MARK=$mark" /proc/[0-9]*/environ | cut -d/ -f3; }
 sweep() {
     local pid command
+    [ -z "$(left)" ] || sleep 0.5 # who is about to end may
     for pid in $(left); do
         command=$({ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null)
         kill -9 "$pid" 2>/dev/null && echo "left by $section: $pid $command"
