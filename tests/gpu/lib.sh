@@ -90,9 +90,8 @@ goal() {
     printf '%-6s  %-72s %s\n' "$1" "$2" "$3" >>"$dir/goals"
     [ "$1" = ok ] || { echo "MISSED: $2: $3"; echo "$section: $2" >>"$dir/failures"; }
 }
-# at_most LIMIT FIGURE UNIT "what"; at_least, too
-at_most() { goal "$(awk -v f="$2" -v l="$1" 'BEGIN {print f <= l ? "ok" : "missed"}')" "$4" "$2 $3 (at most $1)"; }
-at_least() { goal "$(awk -v f="$2" -v l="$1" 'BEGIN {print f >= l ? "ok" : "missed"}')" "$4" "$2 $3 (at least $1)"; }
+# at_most LIMIT FIGURE UNIT "what": with FAKE=1 no time is missed
+at_most() { goal "$(awk -v f="$2" -v l="$1" -v fake="${FAKE:-}" 'BEGIN {print f <= l || fake ? "ok" : "missed"}')" "$4" "$2 $3 (at most $1)"; }
 # holds "what" "figure" command...: a goal that is met if the command succeeds
 holds() { local what=$1 figure=$2; shift 2; if "$@"; then goal ok "$what" "$figure"; else goal missed "$what" "$figure"; fi; }
 # fail "what": shows the end of $dir/err
