@@ -130,10 +130,9 @@ section() {
     set -m
     { "$@"; : >"$dir/over"; } </dev/null 2>&1 | (trap '' TERM INT; exec tee "$logs/$section.log") & tee=$!
     group=$(jobs -p %%)
-    (sleep "$limit"; kill -TERM -- -"$group"; sleep 6; kill -KILL -- -"$group") >/dev/null 2>&1 & dog=$!
+    (sleep "$limit"; kill -TERM -- -"$group"; sleep 3; kill -KILL -- -"$group") >/dev/null 2>&1 & dog=$!
     set +m
-    wait $tee
-    kill -KILL -- -$dog 2>/dev/null; wait $dog 2>/dev/null
+    { wait $tee; kill -KILL -- -$dog; wait $dog; } 2>/dev/null
     group=
     [ -e "$dir/over" ] || fail "not over after $limit s"
     sweep

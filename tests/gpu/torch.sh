@@ -22,13 +22,13 @@ settings=(NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 NCCL_MAX_CTAS
 
 ddp() {
     local begin=$EPOCHREALTIME
-    limited 100 "$launch" --nproc-per-node="$ranks" $share examples/torch/ddp.py >"$dir/out" 2>"$dir/err" || fail "ddp.py: exit $?"
+    limited 100 "$launch" --nproc-per-node="$ranks" $share "$python" -u examples/torch/ddp.py >"$dir/out" 2>"$dir/err" || fail "ddp.py: exit $?"
     took=$(seconds "$begin" "$EPOCHREALTIME")
     cat "$dir/out"
     holds "DDP, $ranks ranks, under launch" "$(tail -n 1 "$dir/out"), $took s" grep -qE "^$ranks ranks, [a-z]+: loss after 50 steps 0.0" "$dir/out"
     [ -n "$torchrun" ] && [ -z "$share" ] || return
     begin=$EPOCHREALTIME
-    limited 100 "$torchrun" --nproc-per-node="$ranks" examples/torch/ddp.py 2>&1 | tail -n 1
+    limited 100 "$torchrun" --nproc_per_node="$ranks" --no_python "$python" -u examples/torch/ddp.py 2>&1 | tail -n 1
     echo "under torchrun: $(seconds "$begin" "$EPOCHREALTIME") s"
 }
 # kills WHO N command...: runs and tells
@@ -47,7 +47,7 @@ kills() {
 }
 under_launch() { kills launch "$1" python3 tests/torture/torch_kills.py $gpu --ranks "$ranks" -n "$1" -s 1 "$python" "$launch" --shutdown-timeout=2 $share; }
 under_torchrun() {
-    kills torchrun "$1" env "${settings[@]}" python3 tests/torture/torch_kills.py $gpu $shim --ranks "$ranks" -n "$1" -s 1 "$python" "$torchrun" --no-python
+    kills torchrun "$1" env "${settings[@]}" python3 tests/torture/torch_kills.py $gpu $shim --ranks "$ranks" -n "$1" -s 1 "$python" "$torchrun" --no_python
 }
 n=${KILLS:-10}
 section ddp 40 200 ddp

@@ -4,7 +4,7 @@
 
     torch_kills.py [-n KILLS] [-s SEED] [--ranks N] [--gpu] [--share] PYTHON LAUNCHER [ITS OPTIONS...]
 
-PYTHON has torch. LAUNCHER is launch, or torchrun with --no-python for comparison. Each kill comes at a random moment after a
+PYTHON has torch. LAUNCHER is launch, or torchrun with --no_python for comparison. Each kill comes at a random moment after a
 checkpoint of the attempt at hand was made, which is in the midst of all-reduces: the job, examples/torch/resume.py, does little
 else. SIGKILL and SIGSEGV take turns, as the same failure again and again would be waited after, for up to half a minute.
 Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the launcher
@@ -118,7 +118,7 @@ def main():
         peace = subprocess.run([*launcher, *script, "--checkpoint=peace.pt"], env=env, capture_output=True, text=True, check=False)
         started = time.monotonic()
         code, made, text, report = run_and_kill(
-            [*launcher, f"--nproc-per-node={options.ranks}", f"--max-restarts={options.n}", *(SHARE if options.share else []), *script], env,
+            [*launcher, f"--nproc_per_node={options.ranks}", f"--max_restarts={options.n}", *(SHARE if options.share else []), *script], env,
             options.n, random.Random(options.s))
         took_s = time.monotonic() - started
         os.chdir("/")
