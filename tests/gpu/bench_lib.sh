@@ -7,6 +7,8 @@ turns=${ROUNDS:-3}
 # The check is made in the first turn only.
 words="-n ${ITERS:-20} -w ${WARMUP:-5}"
 
+[ -z "${NCCL_TESTS:-}" ] || NCCL_TESTS=$(cd "$NCCL_TESTS" && pwd) || { echo "NCCL_TESTS: no such directory"; exit 2; }
+
 mpi_home() { for d in /usr/lib/*/openmpi /usr/lib64/openmpi /opt/openmpi; do [ -e "$d/include/mpi.h" ] && { echo "$d"; return; }; done; }
 # Where nccl.h and libnccl.so are; a wheel has no libnccl.so.
 nccl_home() {
@@ -21,7 +23,7 @@ nccl_home() {
 build_nccl_tests() {
     local cuda=${CUDA_HOME:-/usr/local/cuda} mpi sm arch make
     [ -n "${NCCL_TESTS:-}" ] || { echo "no NCCL_TESTS=DIR: only ours is measured"; return; }
-    NCCL_TESTS=$(cd "$NCCL_TESTS" && pwd) && mpi=$(mpi_home)
+    mpi=$(mpi_home)
     [ -x "$NCCL_TESTS/build/sendrecv_perf" ] && { [ -z "$mpi" ] || [ -x "$NCCL_TESTS/build-mpi/sendrecv_perf" ]; } && return
     sm=$(smi compute_cap | head -1 | tr -d .) arch="-gencode=arch=compute_${sm:=90},code=sm_$sm"
     make=(make -s -k -j "$(nproc)" -C "$NCCL_TESTS/src" CUDA_HOME="$cuda" NCCL_HOME="$(nccl_home)" NVCC_GENCODE="$arch")
@@ -30,8 +32,12 @@ build_nccl_tests() {
         [ -x "$NCCL_TESTS/build-mpi/sendrecv_perf" ] || "${make[@]}" BUILDDIR="$NCCL_TESTS/build-mpi" MPI=1 MPI_HOME="$mpi" >"$logs/nccl-tests-mpi.make.log" 2>&1 ||
             fail "nccl-tests with MPI does not build"
     fi
+    strip "$NCCL_TESTS"/build*/*_perf # small enough to be carried
     ls "$NCCL_TESTS"/build*/*_perf | tr '\n' ' '
 }
+
+# with_mpi COLLECTIVE: there is nccl-tests with MPI, and it runs here
+with_mpi() { [ -x "$NCCL_TESTS/build-mpi/$1_perf" ] && command -v mpirun >/dev/null && ! ldd "$NCCL_TESTS/build-mpi/$1_perf" 2>&1 | grep -q 'libmpi.*not found'; }
 
 # ours FILE OPTIONS COLLECTIVE WORDS: "size type op out in wrong" lines, FILE.csv is all of it
 ours() {
@@ -49,12 +55,13 @@ theirs() {
     chmod +x "$dir/own_host"
     case $how in
     *shared)
-        [ -x "$NCCL_TESTS/build-mpi/${name}_perf" ] && command -v mpirun >/dev/null || { echo "no MPI: nccl-tests' $how ranks are left out"; return 1; }
+        with_mpi "$name" || { echo "no MPI: nccl-tests' $how ranks are left out"; return 1; }
         command="$mpi $dir/own_host $NCCL_TESTS/build-mpi/${name}_perf -g 1" ;;
     *) command="$NCCL_TESTS/build/${name}_perf -g $how" ;;
     esac
-    [ "$how" -gt 1 ] 2>/dev/null && [ -x "$NCCL_TESTS/build-mpi/${name}_perf" ] && command -v mpirun >/dev/null && [ -z "${ONE_PROCESS:-}" ] &&
+    [ "$how" -gt 1 ] 2>/dev/null && [ -z "${ONE_PROCESS:-}" ] && with_mpi "$name" &&
         command="$mpi $NCCL_TESTS/build-mpi/${name}_perf -g 1"
+    echo "${command/$NCCL_TESTS\//}" >"$file.command"
     # The stand-in has no processes to count.
     [ -z "${FAKE:-}" ] || command="$NCCL_TESTS/build/${name}_perf -g ${how%shared}"
     # The NCCL that ours has.
@@ -88,7 +95,7 @@ for size in sorted(ours):
         ratio = a / b if b else 0
         cells += [a, b, ratio]
         # Where nothing is done (one rank, in place) there is no ratio of hundredths of a microsecond.
-        if b and abs(a - b) > 0.1:
+        if size and b and abs(a - b) > 0.1:
             worst[size >= start] = max(worst[size >= start], ratio)
             if ratio > (above if size >= start else below):
                 late.append(size)
@@ -96,10 +103,8 @@ for size in sorted(ours):
     wrong += bad
     print("%12d %10.2f %10.2f %7.3f %10.2f %10.2f %7.3f %7d" % (size, *cells, bad))
 lost = set(theirs) - set(ours) | (set(ours) - set(theirs) if theirs else set())
-if lost:
-    print("only on one side:", *sorted(lost))
 told = f"longest by nccl-tests' time: {worst[False]:.3f} below {start >> 20} MiB, {worst[True]:.3f} from it on, wrong {wrong:.0f}" if theirs else f"no nccl-tests, wrong {wrong:.0f}"
-print("figure:", told + (f"; late at {sorted(set(late))}" if late else "") + ("; NO SIZES" if not ours else ""))
+print("figure:", told + (f"; late at {sorted(set(late))}" if late else "") + (f"; sizes of one side only: {sorted(lost)}" if lost else "") + ("; no sizes" if not ours else ""))
 sys.exit(bool(late or wrong or lost or not ours))
 P
 }
@@ -114,6 +119,7 @@ compare() {
         b=$EPOCHREALTIME
         ours "$file.ours" "$options" "$name" "${sweep[@]}" $words -c $check || { goal missed "$name, $how" "launch bench failed"; return; }
         c=$EPOCHREALTIME
+        [ $i -gt 0 ] || cat "$file.theirs.command" 2>/dev/null
         echo "turn $i: theirs $(seconds "$a" "$b") s, ours $(seconds "$b" "$c") s"
     done
     table "$file.ours" "$file.theirs" "$@" >"$file.table" || verdict=missed

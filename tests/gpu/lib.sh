@@ -104,7 +104,7 @@ fail() {
 # ---- sections ----
 
 # What carries our mark and still runs. The script itself does not: its environment was made before.
-left() { grep -lszx "GPU_RUN_MARK=$mark" /proc/[0-9]*/environ | cut -d/ -f3; }
+left() { (unset GPU_RUN_MARK; grep -lszx "GPU_RUN_MARK=$mark" /proc/[0-9]*/environ | cut -d/ -f3); }
 sweep() {
     local pid command
     [ -z "$(left)" ] || sleep 0.5 # who is about to end may

@@ -4,7 +4,7 @@
 # beside nvidia-smi, the machine recorded, every collective beside nccl-tests, heals, and all that without P2P. torch.sh has PyTorch,
 # heal.sh more of healing. Exit code 1: something was wrong or a goal was missed.
 #
-#     NCCL_TESTS=DIR tests/gpu/several.sh [BUILD]     ROUNDS=10 (of heals; TURNS=3 of bench) LOSSES=100 MAX=2147483648, and see lib.sh
+#     NCCL_TESTS=DIR ONE_PROCESS= tests/gpu/several.sh [BUILD]     ROUNDS=10 (of heals; TURNS=3 of bench) LOSSES=100 MAX=2147483648, and see lib.sh
 #
 # All of it is more than BUDGET: ONLY='bench_' and ONLY='heal_' are halves.
 . "$(dirname "$0")/lib.sh"

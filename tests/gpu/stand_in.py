@@ -26,22 +26,24 @@ def smi(words):
         print("\n".join(f"GPU {i}: NVIDIA H200 (UUID: GPU-0)" for i in range(gpus)))
 
 
-def size(text):
+def size_of(text):
     return int(float(text.rstrip("KMG")) * 1024 ** (" KMG".find(text[-1]) if text[-1] in "KMG" else 0))
 
 
 def perf(name, words):
     flags = dict(zip(words[::2], words[1::2]))
-    ranks, at, factor = int(flags["-g"]), size(flags["-b"]), int(flags["-f"])
+    ranks, at, factor = int(flags["-g"]), size_of(flags["-b"]), int(flags["-f"])
     print(f"# nccl-tests version 2.19.6 nccl-headers=22809 nccl-library=22809\n# Collective test starting: {name}")
     print("# Using devices")
     for i in range(ranks):
         print(f"#  Rank {i:2d} Group  0 Pid {os.getpid():6d} on       here device {i:2d} [0000:00:{6 + i:02x}] NVIDIA H200")
     print("#\n#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong ")
-    while at <= size(flags["-e"]):
+    while at <= size_of(flags["-e"]):
+        # Of the same whole 16 bytes for each rank, where each has a part.
+        size = at if name.startswith(("all_reduce", "broadcast", "reduce_perf", "sendrecv")) else (at // 4 // ranks & -4) * 4 * ranks
         us = 13 + at / 340e3
         half = f"{us:8.2f} {at / us / 1e3:7.2f} {at / us / 1e3:7.2f} {'N/A' if flags['-c'] == '0' else '0':>7}"
-        print(f"{at:12d} {at // 4:13d}     float     sum      -1 {half} {half}")
+        print(f"{size:12d} {size // 4:13d}     float     sum      -1 {half} {half}")
         at *= factor
     print(f"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 96.9600\n#\n# Collective test concluded: {name}")
 
