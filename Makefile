@@ -255,12 +255,16 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
 
-# tests/gpu/heal.sh's job, with the real libraries; with the fakes it is $(FAKE)/gpu_heal.
+# The jobs of tests/gpu, with the real libraries; with the fakes heal is $(FAKE)/gpu_heal. nvml_count.so is preloaded.
 $(B)/obj/tests/gpu/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
 $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(EXAMPLE_LIBS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -o $@
+$(B)/tests/gpu/nvml_count.so: $(B)/obj/tests/gpu/nvml_count.o $(PROTO)
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $^ $(LIBS) -o $@
 $(FAKE)/gpu_%: $(B)/fake-obj/tests/gpu/%.o $(FAKE_PARTS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)

@@ -4,27 +4,39 @@
 # by the kernel's log or by NVML, and which is restarted; no GPU is in quarantine then. And what listening costs: milliseconds
 # that a job which is older than half a second takes to end with it and without. Exit code 1: something was wrong.
 #
-#     tests/gpu/fault.sh [BUILD]         ROUNDS=10
-cd "$(dirname "$0")/../.." || exit 2
-build=${1:-build} rc=0
-[ -x "$build/launch" ] && [ -x "$build/tests/gpu/fault" ] || make all "$build/tests/gpu/fault" || exit 2
-dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT || exit 2
-fail() { echo "FAILED: $*"; sed 's/^/    | /' "$dir/err"; rc=1; }
+#     tests/gpu/fault.sh [BUILD]         ROUNDS=10, and see lib.sh
+. "$(dirname "$0")/lib.sh"
+if [ -n "${FAKE:-}" ]; then needs launch; else needs launch tests/gpu/fault; fi
+need_gpus 1
 export LAUNCH_LEASE_DIR=$dir
 chmod 1777 "$dir"
-gpus=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l) share=
+share=
 [ "$gpus" -gt 1 ] || share=--share-gpus
-echo "$gpus GPUs, /dev/kmsg $(head -c1 /dev/kmsg >/dev/null 2>&1 && echo can || echo "can't") be read"
-timeout 120 "$build/launch" --nproc-per-node=2 --max-restarts=1 $share "$build/tests/gpu/fault" 2000 2>"$dir/err" || fail "it was not restarted: $?"
-grep -qE 'after Xid (13|31) .* of GPU ' "$dir/err" || fail "no Xid was told"
-sed -n 's/.*\(after Xid.*\)/told: \1/p' "$dir/err" | head -1
-"$build/launch" gpus | grep faulty && { echo "FAILED: a fault of the program put a GPU into quarantine"; rc=1; }
+kmsg=${LAUNCH_SYSROOT:-}/dev/kmsg
+
+program_fault() {
+    local told bad=0
+    echo "/dev/kmsg $(dd if="$kmsg" of=/dev/null bs=8192 count=1 iflag=nonblock status=none 2>/dev/null && echo can || echo "can't") be read"
+    limited 100 "$launch" --nproc-per-node=2 --max-restarts=1 $share "$fault" 2000 2>"$dir/err" || { fail "it was not restarted: $?"; bad=1; }
+    sed 's/^/    | /' "$dir/err"
+    told=$(sed -n 's/.*\(after Xid.*\)/\1/p' "$dir/err" | head -1)
+    grep -qE '^after Xid (13|31) .* of GPU ' <<<"$told" || bad=1
+    "$launch" gpus | tee "$dir/gpus"
+    grep -q faulty "$dir/gpus" && { fail "a fault of the program put a GPU into quarantine"; bad=1; }
+    holds "an Xid of the program: named, started again, no quarantine" "${told:-no Xid was told}" [ $bad = 0 ]
+}
 # From the end of the workers to that of launch: with the helper, and in a job that is over before it begins.
 ends() { # SECONDS
     for ((i = 0; i < ${ROUNDS:-10}; i++)); do
-        "$build/launch" --nproc-per-node=2 $share sh -c "sleep $1; date +%s%N >$dir/end.\$RANK"
+        limited 30 "$launch" --nproc-per-node=2 $share sh -c "sleep $1; date +%s%N >$dir/end.\$RANK"
         echo $((($(date +%s%N) - $(sort -n "$dir"/end.* | tail -1)) / 10000))
     done | sort -n | awk '{v[NR]=$1} END {printf "%.2f (%.2f..%.2f)", v[int((NR+1)/2)]/100, v[1]/100, v[NR]/100}'
 }
-echo "ms from the end of the workers to that of launch: $(ends 0.2) without NVML listening, $(ends 2) with"
-exit $rc
+cost() {
+    local without with
+    without=$(ends 0.2) with=$(ends 2)
+    goal ok "ms from the end of the workers to that of launch" "$without without NVML listening, $with with"
+}
+section program_fault 20 120 program_fault
+section cost $((${ROUNDS:-10} * 3)) $((${ROUNDS:-10} * 6 + 20)) cost
+finish

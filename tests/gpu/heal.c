@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* heal FILE ROUNDS PAUSE_MS [sync] [stop]: a job in which, in every round, a rank kills (stop: stops) itself while the others are
- * in an all-reduce of NCCL's, asleep in cudaStreamSynchronize() (sync) or in launch_nccl_wait(). FILE is shared by all ranks.
+/* heal FILE ROUNDS PAUSE_MS [sync] [stop|spin]: a job in which, in every round, a rank kills itself (stop: stops; spin: goes
+ * round in a loop of its own) while the others are in an all-reduce of NCCL's, asleep in cudaStreamSynchronize() (sync) or in
+ * launch_nccl_wait(). FILE is shared by all ranks.
  * Rank 0 prints a line a round, milliseconds after the signal: the first survivor was told, the last one was, the last rank
  * had met the others, had the new communicator, was through an all-reduce whose every sum is right; then the GPU's free MiB,
  * the descriptors and the threads of rank 0. A wrong sum ends the rank with 9. */
@@ -39,7 +40,7 @@ static struct {
 
 static struct shared *shared;
 static uint64_t rounds, pause_ns;
-static bool asleep, stops;
+static bool asleep, stops, spins;
 static float *data, host[COUNT];
 
 static void nap(uint64_t ns)
@@ -153,6 +154,8 @@ static int run_round(struct launch *l, bool healed)
     if (r == LAUNCH_OK && launch_rank(l) == victim) {
         nap(KILL_DELAY_NS);
         shared->signalled = clock_now_ns();
+        while (spins)
+            atomic_signal_fence(memory_order_seq_cst);
         raise(stops ? SIGSTOP : SIGKILL);
     }
     return r == LAUNCH_OK ? reduce(l, comm, stream) : r;
@@ -177,6 +180,7 @@ int launch_main(struct launch *l, int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         asleep |= strcmp(argv[i], "sync") == 0;
         stops |= strcmp(argv[i], "stop") == 0;
+        spins |= strcmp(argv[i], "spin") == 0;
     }
     int r = check_cuda(l, cudaSetDevice(launch_device(l)));
     if (r == LAUNCH_OK)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """A PyTorch job one rank of which is killed again and again: it must come to the loss of one rank in peace.
 
-    torch_kills.py [-n KILLS] [-s SEED] [--gpu] [--share] PYTHON LAUNCHER [ITS OPTIONS...]
+    torch_kills.py [-n KILLS] [-s SEED] [--ranks N] [--gpu] [--share] PYTHON LAUNCHER [ITS OPTIONS...]
 
-PYTHON has torch. LAUNCHER is launch, or torchrun with --no-python for comparison. Each kill comes at a random moment after a
+PYTHON has torch. LAUNCHER is launch, or torchrun with --no_python for comparison. Each kill comes at a random moment after a
 checkpoint of the attempt at hand was made, which is in the midst of all-reduces: the job, examples/torch/resume.py, does little
 else. SIGKILL and SIGSEGV take turns, as the same failure again and again would be waited after, for up to half a minute.
 Afterwards no process of it may be left. --gpu: with NCCL, otherwise with gloo; --share: both ranks on one GPU, where the launcher
@@ -104,6 +104,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("-n", type=int, default=100)
     options.add_argument("-s", type=int, default=int(time.time()))
+    options.add_argument("--ranks", type=int, default=2)
     options.add_argument("--gpu", action="store_true")
     options.add_argument("--share", action="store_true")
     options.add_argument("python")
@@ -117,13 +118,13 @@ def main():
         peace = subprocess.run([*launcher, *script, "--checkpoint=peace.pt"], env=env, capture_output=True, text=True, check=False)
         started = time.monotonic()
         code, made, text, report = run_and_kill(
-            [*launcher, "--nproc-per-node=2", f"--max-restarts={options.n}", *(SHARE if options.share else []), *script], env,
+            [*launcher, f"--nproc_per_node={options.ranks}", f"--max_restarts={options.n}", *(SHARE if options.share else []), *script], env,
             options.n, random.Random(options.s))
         took_s = time.monotonic() - started
         os.chdir("/")
     want, got = ends(peace.stdout), ends(text)
-    same = len(want) == 1 and len(got) == 2 and all(step == want[0][0] and abs(loss - want[0][1]) < 1e-3 for step, loss in got)
-    named = len(re.findall(r"rank \d of 2 failed first: it was killed by SIG(?:KILL|SEGV)", report))
+    same = len(want) == 1 and len(got) == options.ranks and all(step == want[0][0] and abs(loss - want[0][1]) < 1e-3 for step, loss in got)
+    named = len(re.findall(r"rank \d of \d failed first: it was killed by SIG(?:KILL|SEGV)", report))
     left = members()
     for pid in left:
         os.kill(pid, 9)
