@@ -155,7 +155,7 @@ static void on_lock_lost(void *user, uint32_t index)
 static void release(struct job *job)
 {
     if (job->joined < job->attempt.board.members ||
-        (job->group.dying && job->config->plan->gpu_set.n))
+        (group_dying(&job->group) && job->config->plan->gpu_set.n))
         return;
     if (host_board_release(&job->attempt.board)) {
         job_post(job, EVENT_JOINED);
