@@ -72,6 +72,11 @@ int group_bury(struct group *g, struct rank *rank)
     return 0;
 }
 
+const struct rank *group_dying(const struct group *g)
+{
+    return g->dying ? &g->dying->rank : NULL;
+}
+
 void group_revive(struct group *g, uint32_t rank, bool has_pipes)
 {
     if (g->drained[rank] && !rank_alive(&g->ranks[rank]))

@@ -43,6 +43,9 @@ bool group_note_unstarted(struct group *g, struct relay *relay);
  * it is reaped. -ENOMEM: nothing has changed. */
 MUST_CHECK int group_bury(struct group *g, struct rank *rank);
 
+/* A process that was buried and is not gone yet; its index is that of the rank that it was. NULL: there is none. */
+const struct rank *group_dying(const struct group *g);
+
 /* A rank that may have finished is about to get a process again. */
 void group_revive(struct group *g, uint32_t rank, bool has_pipes);
 

@@ -330,10 +330,26 @@ static bool give_up_on(struct job *job, uint32_t i)
     return !killed && heal_accept(job, i);
 }
 
+/* All have come, and one that was replaced is dying still: what it holds of its GPU is not free. */
+static void blame_dying(struct job *job, const struct rank *dying)
+{
+    aftermath_blame(&job->failure, dying, &board_of(job)->board, REASON_HANG, EXIT_CODE_HANG);
+    snprintf(job->failure.what, sizeof job->failure.what,
+             "was replaced, but its old process keeps its GPU: it is not gone after %g s "
+             "(--heal-timeout; state D?)",
+             (double)job->config->spec->heal_timeout_ms / 1000);
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
     struct job *job = timer->data;
     bool goes_on = true;
+    const struct rank *dying = group_dying(&job->group);
+    if (dying && job->joined == board_of(job)->members) {
+        blame_dying(job, dying);
+        job_post(job, EVENT_RANK_LOST);
+        return;
+    }
     for (uint32_t i = 0; goes_on && i < job->world_size; i++) {
         bool awaited = rank_alive(&job->group.ranks[i]) &&
                        !host_board_is_member(board_of(job), i) &&

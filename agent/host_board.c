@@ -26,10 +26,14 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
 }
 
+static bool is_members(unsigned stage)
+{
+    return stage == STAGE_JOINED || stage == STAGE_RUNNING || stage == STAGE_COMM_INIT;
+}
+
 bool host_board_is_member(const struct host_board *hb, uint32_t rank)
 {
-    enum stage stage = host_board_stage(hb, rank);
-    return stage == STAGE_JOINED || stage == STAGE_RUNNING || stage == STAGE_COMM_INIT;
+    return is_members(host_board_stage(hb, rank));
 }
 
 bool host_board_can_heal(const struct host_board *hb, uint32_t rank)
@@ -37,10 +41,18 @@ bool host_board_can_heal(const struct host_board *hb, uint32_t rank)
     return atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CAN_HEAL;
 }
 
-bool host_board_catches_stop(const struct host_board *hb, uint32_t rank)
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank, uint32_t born)
 {
-    return hb->board.head && host_board_is_member(hb, rank) &&
-           (atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CATCHES_STOP);
+    if (!hb->board.head)
+        return false;
+    const struct board_slot *slot = board_slot(&hb->board, rank);
+    return atomic_load(&slot->generation) >= born && is_members(atomic_load(&slot->stage)) &&
+           (atomic_load(&slot->join_flags) & BOARD_JOIN_CATCHES_STOP);
+}
+
+uint32_t host_board_false_stop(const struct host_board *hb, uint32_t rank)
+{
+    return hb->board.head && !hb->stopped ? atomic_load(&board_slot(&hb->board, rank)->obeyed) : 0;
 }
 
 /* Stages only grow, but for the way back from COMM_INIT, whatever a broken worker writes; nobody skips JOINED. */
@@ -60,7 +72,7 @@ static void tell_stage(struct host_board *hb, uint32_t rank, enum stage stage)
 
 void host_board_look_at(struct host_board *hb, uint32_t rank)
 {
-    if (hb->board.head)
+    if (hb->board.head && !hb->dropped[rank])
         tell_stage(hb, rank, host_board_stage(hb, rank));
 }
 
@@ -208,6 +220,7 @@ void host_board_stop(struct host_board *hb, uint32_t why)
 {
     if (!hb->board.head)
         return;
+    hb->stopped = true;
     atomic_store(&hb->board.head->stop, why);
     board_bump_epoch(&hb->board);
 }

@@ -17,6 +17,7 @@ struct host_board {
     struct watch *watch; /* owned; of the bell */
     uint32_t world_size, generation;
     uint32_t members; /* ranks of the generation: world_size less those that were dropped */
+    bool stopped;     /* host_board_stop() was called */
     uint8_t *seen;    /* owned: enum stage last told to on_stage, one per rank */
     bool *dropped;    /* owned: places without a rank; the board's own word is anybody's */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
@@ -66,8 +67,13 @@ bool host_board_is_member(const struct host_board *hb, uint32_t rank);
 /* It called launch_meet(). */
 bool host_board_can_heal(const struct host_board *hb, uint32_t rank);
 
-/* It is a member that wants to hear of a requested end from launch_check() only. */
-bool host_board_catches_stop(const struct host_board *hb, uint32_t rank);
+/* It is a member, if only of an earlier generation, that wants to hear of a requested end from launch_check() only. born: the
+ * generation in which its process was started; what its slot told before is another's. */
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank, uint32_t born);
+
+/* The word for which the rank's job got LAUNCH_STOP, if host_board_stop() was not called: some worker has written over the
+ * board. 0: all is well. */
+uint32_t host_board_false_stop(const struct host_board *hb, uint32_t rank);
 
 /* Which ranks have not joined within the rendezvous timeout, as a sentence for the report. */
 void host_board_describe_missing(const struct host_board *hb, uint64_t timeout_ms, char *text,

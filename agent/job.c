@@ -189,8 +189,9 @@ static void enter_stop(struct job *job)
     job->stop_since_ns = clock_now_ns();
     for (uint32_t i = 0; i < job->world_size; i++) {
         /* Who asks launch_check() has its word there; of another rank's failure nobody can save anything. */
-        if (!asked || !host_board_catches_stop(&job->attempt.board, i))
-            rank_signal(&job->group.ranks[i], sig);
+        struct rank *rank = &job->group.ranks[i];
+        if (!asked || !host_board_catches_stop(&job->attempt.board, i, rank->generation))
+            rank_signal(rank, sig);
     }
     /* A stopped process does not see a signal before it goes on. */
     group_signal(&job->group, SIGCONT);

@@ -49,6 +49,21 @@ bool news_never_joined(const struct job *job, uint32_t rank)
     return host_board_stage(&job->attempt.board, rank) == STAGE_NONE;
 }
 
+/* A rank ended with 0 because it was told to end, and not by us: what the board says is no success. */
+static bool was_misled(struct job *job, const struct rank *rank)
+{
+    uint32_t word = host_board_false_stop(&job->attempt.board, rank->index);
+    if (!word)
+        return false;
+    note_failure(job, rank, REASON_EXIT, EXIT_CODE_OURS);
+    snprintf(
+        job->failure.what, sizeof job->failure.what,
+        "ended with 0 because it was told to (%u), but not by launch: a worker has written over "
+        "the memory that all share",
+        word);
+    return true;
+}
+
 /* A rank that ended with 0 and that others will wait for: in launch_join(), or, if it is a member that has not left,
  * in the next collective. */
 static bool is_missed(const struct job *job, uint32_t rank)
@@ -102,6 +117,8 @@ void news_on_rank_exit(void *user, struct rank *rank)
     } else if (rank->reason != REASON_NONE && rank->reason != REASON_STOPPED) {
         note_failure(job, rank, rank->reason, rank_exit_code(rank));
         lose(job, rank->index, EVENT_RANK_LOST);
+    } else if (rank->reason == REASON_NONE && was_misled(job, rank)) {
+        job_post(job, EVENT_RANK_LOST);
     } else if (rank->reason == REASON_NONE && is_missed(job, rank->index)) {
         news_note_early_leaver(job, rank);
         lose(job, rank->index, EVENT_RANK_LOST);
@@ -138,7 +155,7 @@ static void on_lock_lost(void *user, uint32_t index)
 static void release(struct job *job)
 {
     if (job->joined < job->attempt.board.members ||
-        (job->group.dying && job->config->plan->gpu_set.n))
+        (group_dying(&job->group) && job->config->plan->gpu_set.n))
         return;
     if (host_board_release(&job->attempt.board)) {
         job_post(job, EVENT_JOINED);

@@ -2,6 +2,7 @@
 #include "reserve.h"
 
 #include "log.h"
+#include "procstate.h"
 
 #include <signal.h>
 
@@ -92,14 +93,22 @@ void reserve_look(struct reserve *r)
 
 /* ---- use ---- */
 
+/* One that is dying would cost the rank another restart. */
+static bool is_well(const struct rank *standby)
+{
+    int status;
+    return rank_alive(standby) && !standby->stopped_by_us &&
+           procstate_of("", standby->pid, &status) != PROC_ENDING;
+}
+
 /* near: only if it was made like the rank, with its GPU's context. */
 static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank, bool near)
 {
     const struct environ_job *job = &r->config->job;
     bool own_words = r->config->program->lists != NULL; /* every rank has arguments of its own */
-    return rank_alive(standby) && !standby->stopped_by_us &&
-           environ_fits(job, standby->seat, rank) &&
-           (!(own_words || near) || environ_rank_of(job, standby->seat) == rank);
+    return environ_fits(job, standby->seat, rank) &&
+           (!(own_words || near) || environ_rank_of(job, standby->seat) == rank) &&
+           is_well(standby);
 }
 
 static bool use(struct reserve *r, uint32_t rank, bool near)

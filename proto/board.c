@@ -31,6 +31,7 @@ static_assert(sizeof(struct board_head) == 384, "head size changed");
 AT(struct board_slot, rank, 0);
 AT(struct board_slot, assigned, 12);
 AT(struct board_slot, stage, 64);
+AT(struct board_slot, obeyed, 80);
 AT(struct board_slot, lock, 128);
 AT(struct board_slot, step, 192);
 AT(struct board_slot, state, 232);

@@ -103,6 +103,7 @@ struct board_slot {
     _Atomic uint32_t generation;            /* generation that `stage` belongs to */
     _Atomic int32_t pid;
     _Atomic uint32_t join_flags; /* BOARD_JOIN_*: what the job consents to */
+    _Atomic uint32_t obeyed;     /* head's `stop`, when launch_check() gave it to the job */
 
     /* Robust, process-shared; initialised by the agent, held by the worker's main thread from
      * launch_join() on, so that the kernel tells of a death before it tears the memory down. */

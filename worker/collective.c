@@ -76,8 +76,9 @@ void collective_reset(struct launch *l)
 {
     l->steps = l->barriers = 0;
     l->disagreed = false;
+    /* Release: who sees the 0 sees the new generation, too (has_arrived()). */
     for (unsigned k = 0; k < BOARD_BARRIER_ROUNDS; k++)
-        atomic_store_explicit(&l->slot->arrive[k], 0, memory_order_relaxed);
+        atomic_store_explicit(&l->slot->arrive[k], 0, memory_order_release);
 }
 
 /* The slot's counters have one writer, us. */
@@ -96,8 +97,15 @@ static void arrive(struct launch *l, unsigned round)
         board_wake(word);
 }
 
-/* Numbers wrap, so their difference is looked at. A peer may be ahead of us, never by much.
- * First look without announcing anything; when that was in vain, announce, so that the peer
+/* Numbers wrap, so their difference is looked at. A peer may be ahead of us, never by much. After 2^30 barriers the 0 of a
+ * peer that has gone on to the next generation would look like that. */
+static bool has_arrived(const struct launch *l, uint32_t seen)
+{
+    uint32_t number = seen & ~SLEEPER;
+    return (int32_t)(number - l->barriers) >= 0 && (number || launch_check(l) != LAUNCH_AGAIN);
+}
+
+/* First look without announcing anything; when that was in vain, announce, so that the peer
  * wakes us. Both go through the same word: either the peer's exchange sees the bit, or our
  * setting it fails. */
 static int await_arrival(struct launch *l, uint32_t peer, unsigned round)
@@ -108,7 +116,7 @@ static int await_arrival(struct launch *l, uint32_t peer, unsigned round)
         /* The stage first: whoever leaves has stored all its arrivals before. */
         bool left = atomic_load_explicit(&slot->stage, memory_order_acquire) == STAGE_LEFT;
         uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
-        if ((int32_t)((seen & ~SLEEPER) - l->barriers) >= 0)
+        if (has_arrived(l, seen))
             return LAUNCH_OK;
         if (left) {
             int verdict = worker_verdict(l); /* which may be why it left */

@@ -51,7 +51,7 @@ enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
 /* The job's entry point, for programs that leave main() to liblaunch. The return value is the exit code
  * (0..255): LAUNCH_OK and LAUNCH_STOP become 0, any other negative result becomes 1, with launch_error() on
  * stderr and in the launcher's failure report. When it returns LAUNCH_AGAIN because a rank was lost, it is called again in
- * the same process (see launch_meet()). */
+ * the same process (see launch_meet()), also if the job was asked to end meanwhile. */
 int launch_main(struct launch *l, int argc, char **argv);
 
 /* Becomes a member of the group and returns when all ranks have come, or when --rendezvous-timeout has passed.

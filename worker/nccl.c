@@ -123,13 +123,21 @@ static void set_busy(struct nccl *n, bool busy)
 
 /* ---- the backend's object ---- */
 
-/* The present communicator becomes its guard's. Not inside. */
+static void get_out(struct nccl *n)
+{
+    if (n->inside)
+        line_leave(n->line);
+    n->inside = false;
+}
+
+/* The present communicator becomes its guard's, which waits for us to come out. */
 static void give_up(struct nccl *n)
 {
     struct line *line = n->line;
     if (!line)
         return;
     line_give_up(line);
+    get_out(n);
     line->next = n->given;
     n->given = line;
     n->line = NULL;
@@ -143,6 +151,7 @@ static void destroy_comm(struct nccl *n)
 
     if (line_enter(line) != LAUNCH_OK)
         return;
+    atomic_store(&line->ready, false); /* from here on the guard waits for us, however long */
     if (nccl_await_call(n, "ncclCommFinalize", ncclCommFinalize(line->comm), deadline_ns) ==
         LAUNCH_OK) {
         ncclCommDestroy(line->comm);
@@ -160,8 +169,6 @@ static void nccl_close(void *device, int peers_alive)
         return;
     if (n->line && peers_alive && !n->inside)
         destroy_comm(n);
-    if (n->line && n->inside)
-        line_leave(n->line);
     give_up(n);
     line_reap(n->given, true);
     free(n);
@@ -175,9 +182,7 @@ static void nccl_again(void *device)
     set_busy(n, false);
     if (!n->line)
         return;
-    if (n->inside)
-        line_leave(n->line);
-    n->inside = false;
+    get_out(n);
     if (line_await_idle(n->line))
         give_up(n);
 }
@@ -240,6 +245,8 @@ static int make_comm(struct nccl *n)
 
 int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_stream)
 {
+    if (!ret_comm)
+        return launch_fail(l, LAUNCH_INVALID, "launch_nccl_comm: no place for the communicator");
     int r = check_gpus(l);
     if (r != LAUNCH_OK)
         return r;
@@ -305,7 +312,8 @@ int launch_nccl_enter(struct launch *l)
 
     if (!n)
         return LAUNCH_INVALID;
-    if (n->inside)
+    n->nested = n->inside;
+    if (n->nested)
         return launch_fail(l, LAUNCH_INVALID,
                            "launch_nccl_enter() without launch_nccl_leave() before");
     n->refused = line_enter(n->line);
@@ -321,13 +329,14 @@ int launch_nccl_leave(struct launch *l, ncclResult_t result)
 
     if (!n)
         return LAUNCH_INVALID;
+    if (n->nested && result == ncclInvalidUsage) /* the macro's, and not NCCL's */
+        return LAUNCH_INVALID;
     if (!n->inside)
         return n->refused ? n->refused
                           : launch_fail(l, LAUNCH_INVALID,
                                         "launch_nccl_leave() without launch_nccl_enter()");
     int r = nccl_await_call(n, "NCCL", result, CLOCK_NEVER);
-    n->inside = false;
-    line_leave(n->line);
+    get_out(n);
     return end_call(n, r);
 }
 
@@ -404,6 +413,10 @@ int launch_nccl_wait(struct launch *l)
 
     if (!n)
         return LAUNCH_INVALID;
+    if (n->inside)
+        return launch_fail(
+            l, LAUNCH_INVALID,
+            "launch_nccl_wait() between launch_nccl_enter() and launch_nccl_leave()");
     int r = check_capture(n);
     if (r != LAUNCH_OK)
         return r;

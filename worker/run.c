@@ -35,7 +35,7 @@ int launch_run_main(int (*entry)(struct launch *l, int argc, char **argv), int a
     int result;
     do
         result = entry(l, argc, argv);
-    while (result == LAUNCH_AGAIN && launch_check(l) == LAUNCH_AGAIN);
+    while (result == LAUNCH_AGAIN && launch_check(l) != LAUNCH_OK); /* STOP: so that it can save */
     int code = exit_code(l, result);
     launch_leave(l);
     return code;

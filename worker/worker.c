@@ -62,8 +62,11 @@ void launch_device_set_stage(struct launch *l, enum stage stage)
 int launch_check(const struct launch *l)
 {
     const struct board_head *h = l->board.head;
-    if (atomic_load_explicit(&h->stop, memory_order_acquire) != 0)
+    uint32_t stop = atomic_load_explicit(&h->stop, memory_order_acquire);
+    if (stop != 0) {
+        atomic_store_explicit(&l->slot->obeyed, stop, memory_order_relaxed);
         return LAUNCH_STOP;
+    }
     if (atomic_load_explicit(&h->generation, memory_order_acquire) != l->generation)
         return LAUNCH_AGAIN;
     return LAUNCH_OK;
@@ -266,6 +269,7 @@ static int already_joined(struct launch *l)
 static void forget_predecessor(struct board_slot *slot)
 {
     atomic_store(&slot->join_flags, 0);
+    atomic_store(&slot->obeyed, 0);
     atomic_store(&slot->step, 0);
     atomic_store(&slot->entered, 0);
     atomic_store(&slot->finished, 0);

@@ -22,7 +22,8 @@ struct launch {
     uint32_t *place_of; /* owned: of each rank of this generation; twice the room: read_table() */
     uint32_t rank, world_size, local_rank;
     int32_t device;
-    uint32_t generation, restart_count, spin_ns;
+    _Atomic uint32_t generation; /* launch_check() may be called by any thread */
+    uint32_t restart_count, spin_ns;
     uint32_t epoch;
 
     pthread_mutex_t held; /* slot->lock as we took it: peers can write to it */

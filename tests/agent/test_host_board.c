@@ -266,6 +266,55 @@ TEST(a_place_that_is_regained_has_its_rank_again_and_those_behind_move_down)
     close_all();
 }
 
+/* flags: BOARD_JOIN_*. */
+static bool catches(uint32_t born, uint32_t generation, enum stage stage, uint32_t flags)
+{
+    write_stage(1, generation, stage);
+    atomic_store(&board_slot(&worker, 1)->join_flags, flags);
+    return host_board_catches_stop(&hb, 1, born);
+}
+
+TEST(who_saves_by_itself_need_not_have_met_the_others_again)
+{
+    open_at(3);
+    CHECK(catches(1, 3, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
+    CHECK(catches(1, 2, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(1, 2, STAGE_RUNNING, BOARD_JOIN_CAN_HEAL));
+    CHECK(!catches(3, 2, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP)); /* its predecessor did */
+    CHECK(!catches(1, 3, STAGE_NONE, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(1, 3, STAGE_LEFT, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(1, 3, 4711, BOARD_JOIN_CATCHES_STOP));
+    close_all();
+    CHECK(!host_board_catches_stop(&hb, 1, 1));
+}
+
+TEST(a_stop_that_is_not_ours_is_known_by_who_obeyed_it)
+{
+    open_at(1);
+    CHECK_INT(host_board_false_stop(&hb, 1), ==, 0);
+    atomic_store(&worker.head->stop, 7);
+    CHECK_INT(host_board_false_stop(&hb, 1), ==, 0);
+    atomic_store(&board_slot(&worker, 1)->obeyed, 7);
+    CHECK_INT(host_board_false_stop(&hb, 1), ==, 7);
+    CHECK_INT(host_board_false_stop(&hb, 0), ==, 0);
+    host_board_stop(&hb, 15);
+    CHECK_INT(host_board_false_stop(&hb, 1), ==, 0);
+    close_all();
+    CHECK_INT(host_board_false_stop(&hb, 1), ==, 0);
+}
+
+TEST(a_place_that_was_dropped_has_no_stage_to_tell)
+{
+    open_at(1);
+    host_board_drop(&hb, 1);
+    host_board_next(&hb, 2, 0);
+    write_stage(1, 2, STAGE_JOINED);
+    write_stage(2, 2, STAGE_JOINED);
+    ring();
+    CHECK_STR(news, "2:JOINED ");
+    close_all();
+}
+
 TEST(a_standby_is_warm_once_it_says_so_and_until_another_takes_its_place)
 {
     struct board_config config = {.world_size = N, .spares = 2, .generation = 1, .run_id = "r"};

@@ -94,6 +94,13 @@ start --shutdown-timeout=5 "$job" 0 1=pause@again/1; kill -9 "$(cat pid.3)"
 until_true has 'rank 3 of 4 was killed' err || fail "the loss is told"
 kill -HUP $pid; wait $pid; rc=$?; expect 129 "a request to end during healing"; check "nothing is left" not pgrep -fx "$job 0 .*"
 
+# Who catches the stop has its time also when it has not come back to the others yet.
+start --shutdown-timeout=20 "$job" 0 catch 0=hold@again/1; old=$(cat pid.1); kill -9 "$(cat pid.3)"
+until_true has 'rank 3 of 4 was killed' err || fail "the loss is told: $(cat err)"
+kill -TERM $pid; until_true not test -e /proc/$old || fail "another rank ends"
+: >go; wait $pid; rc=$?; expect 143 "a request to end during healing is caught"
+check "the one that was busy hears of it, too: $(cat err)" has '^rank 0: -2 ' err
+
 # What a dead rank leaves behind goes, what the others started stays.
 worker tree.sh <<W
 #!/bin/sh

@@ -55,6 +55,29 @@ gpus 1; FAKE_GPUS=1 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3
 check "right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 4 ' out)" = 4
 gpus 4
 
+# One that is dead and not gone, as if it were in the kernel still: whoever traces it has not taken note of its end.
+cat >trace.py <<'W'
+import ctypes, os, signal, sys
+libc, pid = ctypes.CDLL(None), int(sys.argv[1])
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+open("untraced" if libc.ptrace(0x4206, pid, None, None) else "traced", "w").close()  # PTRACE_SEIZE
+os.kill(pid, signal.SIGKILL)
+signal.pause()
+W
+if command -v python3 >/dev/null; then
+    rm -f pid.*; "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal --heal-timeout=1 "$job" 0 >out 2>err </dev/null & pid=$!
+    until_true test -s pid.0 -a -s pid.1 -a -s pid.2 -a -s pid.3 || fail "all ranks run: $(cat err)"
+    python3 trace.py "$(cat pid.1)" & tracer=$!
+    until_true test -e traced -o -e untraced || fail "it is traced"
+    if [ -e traced ]; then
+        until_true not test -e "/proc/$(cat pid.0)" || fail "the others end: $(cat err)"
+        kill $tracer; wait $pid; rc=$?; expect 123 "a process that keeps its GPU"
+        told "it" 'rank 1 of 4 failed first: it was replaced, but its old process keeps its GPU: it is not gone after 1 s \(--heal-timeout; state D\?\)'
+    else
+        kill $tracer; kill -TERM $pid; wait $pid
+    fi
+fi
+
 # Fifty losses: survivors end with what they began with.
 kills=; for ((i = 1; i <= 50; i++)); do kills+=" $((1 + i % 3))=kill@$((i + 1))/$i"; done
 heals "$job" 60 $kills; finished 51 "fifty losses"

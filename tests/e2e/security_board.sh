@@ -28,7 +28,7 @@ while time.monotonic() < end:
     board[at:at + 4 * n] = struct.pack("<%dI" % n, *[word() for _ in range(n)])
 os.kill(agent, signal.SIGTERM)
 W
-# The job's own sums may overflow, and a stop that the scribbler has made up ends all with 0: data is not what is protected.
+# The job's own sums may overflow: data is not what is protected.
 found() { grep -aE 'Sanitizer|runtime error|Assertion|stack smashing|corrupted' err | grep -v heal_job.c | grep -q .; }
 # Rank 1 scribbles; a rank that ends by itself, or crashes, leaves its status behind.
 worker rank.sh <<W
@@ -52,5 +52,22 @@ for seed in ${SEEDS:-1 2 3}; do
         check "$what: no rank crashed: $(grep -s . end.*)" not grep -qsxE '13[4569]|132' end.*
         check "$what: the process whose number stands in the board lives" kill -0 $canary
     done
+done
+# The one word that would end all of them with 0.
+cat >lie.py <<'W'
+import mmap, os, struct
+board = mmap.mmap(int(os.environ["LAUNCH_BOARD_FD"]), 0)
+board[76:80] = struct.pack("<I", 7)  # head's stop
+W
+worker rank.sh <<W
+#!/bin/sh
+[ "\$RANK" != 1 ] || { until [ -e pid.0 ]; do sleep 0.01; done; python3 lie.py; } &
+exec "$BUILD/tests/fake/heal_job" 0
+W
+for more in "" "--on-failure=heal --max-restarts=1 --no-restart-on=125"; do
+    rm -f pid.*
+    # shellcheck disable=SC2086
+    LIMIT=60 run -n 4 $more ./rank.sh; expect 125 "a stop that a worker has made up $more"
+    check "it is told: $(cat err)" has 'rank [0-3] of 4 failed first: it ended with 0 because it was told to \(7\), but not by launch' err
 done
 finish

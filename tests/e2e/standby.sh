@@ -58,6 +58,17 @@ kill -9 "$(standby 0)"; until_true has 'a standby \(pid [0-9]+\) was killed by S
 check "and is no failure" test "$(grep -c 'it is replaced' err)" = 2
 end
 
+# A rank and its standby die before the agent hears of either: the dead one is not taken.
+state() { has "^State:.$2" "/proc/$1/status"; }
+start --standby=exec "$job" 0
+until_true says '^standby 0: warm, pid' || fail "a standby is there: $(cat said)"
+spare=$(standby 0) old=$(cat pid.1) agent=$(pgrep -P $pid)
+kill -STOP "$agent"; until_true state "$agent" T; kill -9 "$old"; until_true state "$old" Z; kill -9 "$spare"; until_true state "$spare" Z; kill -CONT "$agent"
+until_true is_new 1 "$old" || fail "the rank is replaced: $(cat err)"
+until_true has 'healed after' err || fail "it is healed: $(cat err)"
+check "by a new process, at the price of one restart: $(cat err)" test "$(grep -c 'it is replaced' err)" = 1
+end
+
 # CPUs: a standby is for the rank that it was placed like.
 if [ "$(nproc)" -ge 2 ]; then
     start --standby=exec --standby-count=2 --affinity=cores "$job" 0

@@ -3,9 +3,10 @@
  *
  *     heal_job STEPS [RANK=WHAT@STEP/GENERATION]...
  *
- * WHAT: kill (SIGKILL to itself), exit3, exit93, quit (ends with 0), stop (SIGSTOP), pause (never returns); at that step of that
- * generation; at step 0 that is at the start of a process, before it has joined in that generation, and at step "again"
- * when a survivor gets LAUNCH_AGAIN in it. With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet().
+ * WHAT: kill (SIGKILL to itself), exit3, exit93, quit (ends with 0), stop (SIGSTOP), pause (never returns), hold (until there is a
+ * file "go"); at that step of that generation; at step 0 that is at the start of a process, before it has joined in that generation, and at step "again"
+ * when a survivor gets LAUNCH_AGAIN in it. With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet(); catch: calls
+ * launch_catch_stop().
  *
  * With GPUs the sums are NCCL's, and a copy of the state's ballast in device memory is kept as well. HEAL_WAIT=sync: it sleeps
  * in cudaStreamSynchronize() instead of launch_nccl_wait(); group: the sum is a group of one. HEAL_AT=inside: SIGKILL comes
@@ -48,6 +49,9 @@ static void act(const char *what)
     if (strncmp(what, "pause", 5) == 0)
         for (;;)
             pause();
+    if (strncmp(what, "hold", 4) == 0)
+        while (access("go", F_OK) < 0)
+            usleep(1000);
 }
 
 static void obey(int rank, long step, unsigned generation)
@@ -221,6 +225,8 @@ int main(int argc, char **argv)
         return 1;
     }
     int me = launch_rank(l), deaf = argc > 2 && strcmp(argv[2], "deaf") == 0;
+    if (argc > 2 && strcmp(argv[2], "catch") == 0)
+        launch_catch_stop(l);
     int r = keep(l);
     while (r == LAUNCH_OK) {
         unsigned before = launch_generation(l);

@@ -314,6 +314,38 @@ static int enters_twice(struct launch *l)
     return launch_nccl_wait(l);
 }
 
+/* Every wrong call is told, and none of them keeps the guard from its end. */
+static int never_leaves(struct launch *l)
+{
+    int data = 0;
+    ncclComm_t comm;
+    cudaStream_t stream;
+
+    CHECK(launch_nccl_comm(l, NULL, NULL) == LAUNCH_INVALID);
+    CHECK(strstr(launch_error(l), "no place for the communicator"));
+    CHECK(meet(l, &comm, &stream) == LAUNCH_OK);
+    CHECK(launch_nccl_enter(l) == LAUNCH_OK);
+    CHECK(launch_nccl_call(l, ncclAllReduce(&data, &data, 1, ncclInt, ncclSum, comm, stream)) ==
+          LAUNCH_INVALID);
+    CHECK(strstr(launch_error(l), "without launch_nccl_leave() before"));
+    CHECK(launch_nccl_wait(l) == LAUNCH_INVALID);
+    CHECK(strstr(launch_error(l), "launch_nccl_wait() between"));
+    return LAUNCH_OK; /* inside still */
+}
+
+/* After a failure the communicator is the guard's, who waits for us to come out. */
+static int fails_inside(struct launch *l)
+{
+    ncclComm_t comm;
+    cudaStream_t stream;
+
+    CHECK(meet(l, &comm, &stream) == LAUNCH_OK);
+    CHECK(launch_nccl_enter(l) == LAUNCH_OK);
+    CHECK(launch_nccl_leave(l, ncclInvalidUsage) == LAUNCH_FAILED);
+    CHECK(launch_nccl_wait(l) == LAUNCH_INVALID);
+    return LAUNCH_OK;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct launch *l);
@@ -332,6 +364,8 @@ static const struct {
     {"fails-late", fails_late},
     {"sleeps", sleeps},
     {"enters-twice", enters_twice},
+    {"never-leaves", never_leaves},
+    {"fails-inside", fails_inside},
     {"every-operation", every_operation},
 };
 

@@ -2,6 +2,10 @@
 /* worker/heal.c: meeting again after a loss, with the test in the agent's part. */
 #include "group.h"
 
+#include "../../worker/worker.h"
+
+#include <sched.h>
+
 #define LAST 5
 #define FILLER 200000 /* several chunks */
 
@@ -172,6 +176,41 @@ TEST(a_table_of_ranks_that_makes_no_sense_is_refused)
         board_wake(&g.board.head->running);
         for (uint32_t rank = 0; rank < 2; rank++)
             expect_success(&g, rank);
+        group_close(&g);
+    }
+}
+
+static void count_from(struct launch *l, void *user)
+{
+    l->barriers = *(uint32_t *)user;
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_AGAIN);
+}
+
+/* The test is rank 1, goes on to the next generation, where its words are 0, and its news come before the agent's. */
+static void go_on(struct group *g)
+{
+    _Atomic uint32_t *word = &board_slot(&g->board, 1)->arrive[0];
+    while (!(atomic_load(word) & 1)) /* rank 0 sleeps on it, or is about to */
+        sched_yield();
+    atomic_fetch_add(&g->board.head->generation, 1);
+    atomic_store(word, 0);
+    board_wake(word);
+    board_bump_epoch(&g->board);
+}
+
+TEST(a_rank_that_has_gone_on_to_the_next_generation_has_not_come_whatever_the_count)
+{
+    static uint32_t counts[] = {0, 0x7ffffffc, 0x7ffffffe, 0x80000000, 0xfffffff0, 0xfffffffc};
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        struct group g;
+        group_open(&g, 2, 0);
+        atomic_store(&board_slot(&g.board, 1)->arrive[0], counts[i]);
+        atomic_store(&board_slot(&g.board, 1)->generation, 1);
+        atomic_store(&board_slot(&g.board, 1)->stage, STAGE_RUNNING);
+        group_spawn(&g, 0, count_from, &counts[i]);
+        group_start(&g);
+        go_on(&g);
+        CHECK_INT(group_reap(&g, 0), ==, 0);
         group_close(&g);
     }
 }

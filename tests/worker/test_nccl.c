@@ -407,6 +407,20 @@ TEST(nccl_whoever_enters_leaves_once)
     check_all_end(&c, LAUNCH_OK);
 }
 
+TEST(nccl_whoever_never_leaves_is_told_and_ends_all_the_same)
+{
+    static const char *const versions[] = {"22809",
+                                           "22603"}; /* with ncclCommRevoke(), and without */
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        struct crew c;
+        setenv("FAKE_NCCL_VERSION", versions[i], 1);
+        crew_run(&c, 2, 2, 0, "never-leaves");
+        check_all_end(&c, LAUNCH_OK);
+        crew_run(&c, 2, 2, 0, "fails-inside");
+        check_all_end(&c, LAUNCH_OK);
+    }
+}
+
 TEST(nccl_a_wait_for_a_stream_that_is_captured_is_refused)
 {
     struct crew c;

@@ -2,6 +2,7 @@
 /* Joining, the rendezvous, errors and leaving. */
 #include "group.h"
 
+#include "../../worker/run.h"
 #include "../../worker/worker.h"
 
 #include <fcntl.h>
@@ -343,6 +344,30 @@ TEST(check_and_step_tell_of_a_new_generation_and_of_a_stop)
     CHECK_INT(launch_barrier(l), ==, LAUNCH_STOP);
     launch_leave(l);
     group_close(&g);
+}
+
+/* A request to end comes while launch_main() is on its way out for a new generation. */
+static int be_asked_to_end(struct launch *l, int argc, char **argv)
+{
+    struct board_head *h = launch_device_board(l)->head;
+    const struct board_slot *slot = launch_device_slot(l);
+    (void)argc, (void)argv;
+    if (atomic_load(&h->stop)) {
+        CHECK_INT(launch_meet(l), ==, LAUNCH_STOP);
+        CHECK_INT(slot->obeyed, ==, SIGTERM);
+        return LAUNCH_STOP;
+    }
+    CHECK_INT(launch_check(l), ==, LAUNCH_OK);
+    atomic_fetch_add(&h->generation, 1);
+    int r = launch_check(l);
+    CHECK_INT(slot->obeyed, ==, 0);
+    atomic_store(&h->stop, SIGTERM);
+    return r;
+}
+
+TEST(a_job_that_is_asked_to_end_after_a_loss_is_called_again_so_that_it_can_save)
+{
+    CHECK_INT(launch_run_main(be_asked_to_end, 0, NULL), ==, 0);
 }
 
 static int closed_with = -1;
