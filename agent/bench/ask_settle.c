@@ -33,6 +33,8 @@ static void fill_sizes(struct bench_ask *ask, bool gpus)
         ask->min_bytes = ask->pairs || ask->max_bytes < 8 ? ask->max_bytes : 8;
     if (ask->step_bytes == ASK_OPEN)
         ask->step_bytes = MIB;
+    if (ask->step_factor == 1) /* nccl-tests' own default, which scripts give */
+        ask->step_factor = 0;
 }
 
 /* What liblaunch has between processes of a server, and worker/bench_host.c with it. */

@@ -123,6 +123,7 @@ TEST(the_header_is_that_of_nccl_tests_below_a_line_of_ours)
         "# Using devices\n"
         "#  Rank  0 Group  0 Pid   1234 on        box device  0 [0000:18:00] NVIDIA H200\n"
         "#  Rank  1 Group  0 Pid   1235 on        box device  1 [0000:2a:00] NVIDIA H200\n"
+        "#\n"
         "# Reducing maxBytes to 64 due to memory limitation\n"
         "#\n"
         "#                                                              out-of-place               "

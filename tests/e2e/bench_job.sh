@@ -71,6 +71,8 @@ done
 for collective in reduce_scatter reduce all_gather broadcast alltoall gather scatter sendrecv; do
     run -n 3 "$nccl" $collective $quick -d all; right 12 "$collective: 12 types"
 done
+run -n 2 "$nccl" sendrecv $quick -o all; right 6 "sendrecv is told an operation, as nccl-tests tells it"
+check "in nccl-tests' order: $(cat out)" records "[r['redop'] for r in R] == ['sum', 'prod', 'max', 'min', 'avg', 'mulsum']"
 check "in place is not defined for sendrecv: $(cat out)" records "all(r['in_place']['nwrong'] is None for r in R)"
 for collective in alltoall gather scatter; do
     FAKE_NCCL_VERSION=22700 run -n 3 "$nccl" $collective $short; right 2 "$collective by sends"
