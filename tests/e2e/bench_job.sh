@@ -46,6 +46,13 @@ run -n 2 "$host" all_reduce -b 0 -e 300000 -i 100000 -n 2 -w 1 -c 2; right 4 "ho
 run "$host" all_reduce $short; right 2 "host: one rank"
 run -n 2 "$host" all_reduce $short -c 0; expect 0 "unchecked"
 check "says so: $(cat out)" records "all(h['nwrong'] is None and h['checked'] == 0 for r in R for h in halves(r))"
+memory_group
+if [ -n "$group" ]; then # of 96 MiB: half, for two ranks with three buffers each
+    (echo $BASHPID >$group/cgroup.procs && exec "$LAUNCH" -n 2 "$host" all_reduce -b 64 -e 1073741824 -f 16777216 -n 1 -w 0 -c 1) >out 2>err
+    rc=$?; expect 0 "a cgroup with little memory"
+    check "sizes end where its memory does, and that is said: $(cat out)" records "N == ['Reducing maxBytes to 8388608 due to memory limitation']"
+    until_true rmdir $group 2>/dev/null
+fi
 LAUNCH_BENCH_FAULT=1:70000 run -n 2 "$host" all_reduce -b 400000 -e 400000 -n 2 -w 1 -c 1; expect 0 "a wrong element"
 check "is found, both times: $(cat out)" records "[h['nwrong'] for h in halves(R[0])] == [1, 1] and E['wrong'] == 2"
 run -n 3 "$host" check; expect 0 "check"
