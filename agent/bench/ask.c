@@ -442,6 +442,8 @@ static int settle_verdict(struct bench_ask *ask, struct err *err)
 {
     const struct verdict_ask *v = &ask->verdict;
     bool measured = v->save || v->compare || ask->format == ASK_SVG;
+    if (ask->pairs && ask->type == BENCH_TYPES_N)
+        return err_set(err, -EINVAL, "-d all: --pairs measures one type");
     if (ask->pairs && measured)
         return err_set(err, -EINVAL, "--pairs: --save, --compare and --format=svg are of sweeps");
     if (ask->runs && !measured)

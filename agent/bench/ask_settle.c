@@ -67,6 +67,8 @@ static int check_host(const struct bench_ask *ask, struct err *err)
 static uint64_t measurements(const struct bench_ask *ask, unsigned ranks)
 {
     uint64_t n = ask_sizes(ask);
+    if (ask->pairs)
+        return n * ranks * (ranks - 1);
     n *= ask->type == BENCH_TYPES_N ? BENCH_TYPES_N : 1;
     if (bench_reduces(ask->collective))
         n *= ask->op == BENCH_OPS_N ? BENCH_OPS_N : 1;

@@ -147,6 +147,7 @@ TEST(what_is_wrong_is_told_with_what_would_be_right)
         {"--detach", "--detach: launch bench decides this itself"},
         {"--config=x", "--config: launch bench decides this itself"},
         {"--pairs=1", "--pairs: takes no value"},
+        {"--pairs -d all", "-d all: --pairs measures one type"},
         {"--pairs broadcast", "--pairs: measures sendrecv; leave broadcast out"},
         {"--format=xml", "--format: must be one of text, json, csv"},
         {"-J=", "-J: must be the name of a file"},

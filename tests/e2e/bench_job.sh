@@ -91,6 +91,8 @@ LAUNCH_BENCH_FAULT=2:70000 run -n 3 "$nccl" all_gather -b 400000 -e 400000 -n 2 
 check "is found: $(cat out)" records "[h['nwrong'] for h in halves(R[0])] == [1, 1] and E['wrong'] == 2"
 FAKE_SM=80 run -n 2 "$nccl" all_gather $quick -d all; right 10 "before compute capability 9.0"
 check "a note: $(cat out)" records "any('f8e4m3 and f8e5m2 are left out' in n for n in N)"
+FAKE_SM=80 run -n 2 "$nccl" all_gather $quick -d f8e5m2; expect 1 "such a type by its name"
+check "is refused, not left out: $(cat err)" has 'f8e5m2 needs compute capability 9.0' err; check "no end: $(cat out)" records "not E"
 export FAKE_GPU_MIB=4
 run -n 4 "$nccl" broadcast -b 8 -e 300008 -i 300000 -n 1 -w 0 -c 0; expect 0 "four GPUs: room for all"
 check "no note: $(cat out)" records "len(R) == 2 and not N"
