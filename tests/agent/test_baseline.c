@@ -336,11 +336,9 @@ TEST(what_says_nothing_about_the_machine_is_comparable)
 TEST(a_machine_and_a_sweep_have_a_key_of_their_own_and_software_has_not)
 {
     static void (*const CHANGES[])(struct bench_run * run, struct topology * t) = {
-        other_driver, other_nccl,  asked_for_otherwise,
-        other_op,     other_sizes, fewer_sizes,
-        fewer_ranks,  one_gpu,     on_the_host,
-        other_type,   another_gpu, a_link_less,
-        other_root,   other_cpu,   other_model};
+        other_driver, other_nccl, asked_for_otherwise, other_op,   other_sizes, fewer_sizes,
+        fewer_ranks,  one_gpu,    on_the_host,         other_type, another_gpu, a_link_less,
+        other_root,   other_cpu,  other_model};
     struct baseline then;
     make(&then, STEADY, 3);
     for (size_t i = 0; i < ARRAY_LEN(CHANGES); i++) {
