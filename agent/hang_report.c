@@ -186,7 +186,8 @@ static void put_groups(FILE *out, const struct hang *h, const struct hang_verdic
     else if (look.parts == 2 && look.stacks.n == 0)
         fprintf(out, "  no stack: %s\n", look.stacks.why);
     if (look.parts >= 1 && strncmp(look.proc.name, "python", 6) == 0)
-        fprintf(out, "  (Python's own frames: `py-spy dump --pid PID` while it hangs)\n");
+        fprintf(out, "  (Python's own frames: `py-spy dump --pid %d` while it hangs)\n",
+                (int)look.proc.pid);
     unsigned groups = 1, left = 0;
     for (uint32_t i = 0; i < h->n; i++) {
         if (told[i] || !is_alive(h, i))

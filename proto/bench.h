@@ -23,8 +23,8 @@
 
 #define BENCH_RECORDS_VERSION 1
 
-/* name, has a reduction, has a root, bytes counted are world size * bytes each, factor of the bus bandwidth for n ranks
- * (nccl-tests' doc/PERFORMANCE.md) */
+/* name, takes -o, has a root, bytes counted are world size * bytes each, factor of the bus bandwidth for n ranks
+ * (nccl-tests' doc/PERFORMANCE.md). nccl-tests has -o for sendrecv, too, which reduces nothing, and a redop in its rows. */
 #define BENCH_COLLECTIVES(X)                                                                       \
     X(ALL_REDUCE, "all_reduce", 1, 0, 0, 2.0 * (n - 1) / n)                                        \
     X(ALL_GATHER, "all_gather", 0, 0, 1, (n - 1.0) / n)                                            \
@@ -34,7 +34,7 @@
     X(ALLTOALL, "alltoall", 0, 0, 1, (n - 1.0) / n)                                                \
     X(GATHER, "gather", 0, 1, 1, (n - 1.0) / n)                                                    \
     X(SCATTER, "scatter", 0, 1, 1, (n - 1.0) / n)                                                  \
-    X(SENDRECV, "sendrecv", 0, 0, 0, 1.0)
+    X(SENDRECV, "sendrecv", 1, 0, 0, 1.0)
 
 /* name, bytes */
 #define BENCH_TYPES(X)                                                                             \
@@ -51,12 +51,12 @@
     X(F8E4M3, "f8e4m3", 1)                                                                         \
     X(F8E5M2, "f8e5m2", 1)
 
-/* mulsum: the sum of what was multiplied by a number of each rank's own (ncclRedOpCreatePreMulSum) */
+/* In the order in which nccl-tests takes all of them. mulsum: the sum of what was multiplied by a number of each rank's own (ncclRedOpCreatePreMulSum) */
 #define BENCH_OPS(X)                                                                               \
     X(SUM, "sum")                                                                                  \
     X(PROD, "prod")                                                                                \
-    X(MIN, "min")                                                                                  \
     X(MAX, "max")                                                                                  \
+    X(MIN, "min")                                                                                  \
     X(AVG, "avg")                                                                                  \
     X(MULSUM, "mulsum")
 

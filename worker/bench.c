@@ -106,8 +106,7 @@ static int meet_devices(struct bench *b, const struct bench_device *mine, bool *
     }
     if (r == LAUNCH_OK)
         limit_sizes(b, devices);
-    if (r == LAUNCH_OK && told && has(b->on->types, BENCH_TYPE_F8E4M3) &&
-        (b->o.type < 0 || is_fp8(b->o.type)))
+    if (r == LAUNCH_OK && told && has(b->on->types, BENCH_TYPE_F8E4M3) && b->o.type < 0)
         bench_record_note(b, "f8e4m3 and f8e5m2 are left out: they need compute capability 9.0");
     free(devices);
     return r;
@@ -212,6 +211,10 @@ static int measure(struct bench *b, const struct bench_device *device)
 {
     bool fp8 = false;
     int r = meet_devices(b, device, &fp8);
+    if (r == LAUNCH_OK && is_fp8(b->o.type) && !fp8)
+        r = launch_fail(b->l, LAUNCH_INVALID,
+                        "%s needs compute capability 9.0, which not all GPUs have",
+                        bench_type_text((enum bench_type)b->o.type));
     if (r == LAUNCH_OK)
         r = alloc_all(b);
     if (r == LAUNCH_OK)

@@ -3,9 +3,12 @@
  * that would be another collective's time. */
 #include "bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define CGROUP_PATH_BYTES 4096
 
 static const enum launch_type TYPES[BENCH_TYPES_N] = {
     [BENCH_TYPE_INT32] = LAUNCH_INT32,
@@ -20,11 +23,52 @@ static const enum launch_op OPS[BENCH_OPS_N] = {
     [BENCH_OP_MAX] = LAUNCH_MAX,
 };
 
+/* The least limit from a cgroup up to the root; UINT64_MAX: none. path: below `mount`, is eaten up. */
+static uint64_t limit_above(const char *mount, char *path, const char *name)
+{
+    uint64_t least = UINT64_MAX;
+    for (char *slash = path + strlen(path);; slash = strrchr(path, '/')) {
+        char file[CGROUP_PATH_BYTES + 64];
+        unsigned long long limit;
+        if (slash)
+            *slash = '\0';
+        snprintf(file, sizeof file, "%s%s/%s", mount, path, name);
+        FILE *in = fopen(file, "re");
+        if (in && fscanf(in, "%llu", &limit) == 1 && limit < least) /* v2 writes "max" for none */
+            least = limit;
+        if (in)
+            fclose(in);
+        if (!*path || !slash)
+            return least;
+    }
+}
+
+/* A container's memory is often less than the machine's. */
+static uint64_t cgroup_limit(void)
+{
+    char line[CGROUP_PATH_BYTES], path[CGROUP_PATH_BYTES];
+    uint64_t least = UINT64_MAX;
+    FILE *in = fopen("/proc/self/cgroup", "re");
+    while (in && fgets(line, sizeof line, in)) {
+        bool v2 = sscanf(line, "0::%[^\n]", path) == 1;
+        if (!v2 && sscanf(line, "%*u:memory:%[^\n]", path) != 1)
+            continue;
+        uint64_t limit = v2 ? limit_above("/sys/fs/cgroup", path, "memory.max")
+                            : limit_above("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
+        least = limit < least ? limit : least;
+    }
+    if (in)
+        fclose(in);
+    return least;
+}
+
 static int host_open(struct bench *b, struct bench_device *ret)
 {
     long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t free_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0,
+             limit = cgroup_limit();
     (void)b;
-    ret->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    ret->memory_bytes = free_bytes < limit ? free_bytes : limit;
     return LAUNCH_OK;
 }
 
@@ -44,7 +88,7 @@ static void host_versions(int *ret_library, int *ret_headers, int *ret_runtime, 
     *ret_library = *ret_headers = *ret_runtime = *ret_driver = 0;
 }
 
-/* Of the memory that is free now all ranks together take at most half. */
+/* Of the memory that is free now, or may be used, all ranks together take at most half. */
 static uint64_t host_room(const struct bench_device *device, int sharers, int copies)
 {
     return device->memory_bytes / 2 / (uint64_t)copies / (uint64_t)sharers;

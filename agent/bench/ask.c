@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SIZE_MAX_BYTES (1ull << 50)
+#define HELP_COLUMN 28
 
 struct option {
     char letter;
@@ -212,8 +213,8 @@ static const struct option OPTIONS[] = {
      .help = "last size"},
     {.letter = 'i', .name = "stepbytes", .arg = "SIZE", .take = take_size, AT(step_bytes), .min = 1,
      .help = "from one size to the next (1M)"},
-    {.letter = 'f', .name = "stepfactor", .arg = "N", .take = take_number, AT(step_factor), .min = 2, .max = 1u << 20,
-     .help = "each size is N times the last one"},
+    {.letter = 'f', .name = "stepfactor", .arg = "N", .take = take_number, AT(step_factor), .max = 1u << 20,
+     .help = "each size is N times the last one; 0 or 1: -i counts"},
     {.letter = 'n', .name = "iters", .arg = "N", .take = take_number, AT(iterations), .min = 1, .max = 1000000000,
      .help = "timed operations of each size (20)"},
     {.letter = 'w', .name = "warmup_iters", .arg = "N", .take = take_number, AT(warmup), .max = 1000000000,
@@ -441,6 +442,8 @@ static int settle_verdict(struct bench_ask *ask, struct err *err)
 {
     const struct verdict_ask *v = &ask->verdict;
     bool measured = v->save || v->compare || ask->format == ASK_SVG;
+    if (ask->pairs && ask->type == BENCH_TYPES_N)
+        return err_set(err, -EINVAL, "-d all: --pairs measures one type");
     if (ask->pairs && measured)
         return err_set(err, -EINVAL, "--pairs: --save, --compare and --format=svg are of sweeps");
     if (ask->runs && !measured)
@@ -505,10 +508,14 @@ void ask_print_help(FILE *out)
         snprintf(flag, sizeof flag, "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
                  o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
                  o->arg && o->arg[0] != '[' ? "=" : "", o->arg ? o->arg : "");
-        fprintf(out, "  %-25s ", flag);
-        for (const char *line = o->help; *line;) {
+        int column = fprintf(out, "  %s", flag);
+        if (column >= HELP_COLUMN) {
+            fputc('\n', out);
+            column = 0;
+        }
+        for (const char *line = o->help; *line; column = 0) {
             int n = (int)strcspn(line, "\n");
-            fprintf(out, "%*s%.*s\n", line == o->help ? 0 : 28, "", n, line);
+            fprintf(out, "%*s%.*s\n", HELP_COLUMN - column, "", n, line);
             line += n + (line[n] == '\n');
         }
     }

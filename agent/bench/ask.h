@@ -15,7 +15,7 @@ enum ask_format { ASK_TEXT, ASK_JSON, ASK_CSV, ASK_SVG, ASK_FORMATS_N };
 struct bench_ask {
     enum bench_collective collective;
     uint64_t min_bytes, max_bytes, step_bytes; /* ASK_OPEN: not given, until ask_settle() */
-    uint32_t step_factor;                      /* 0: step_bytes counts */
+    uint32_t step_factor; /* 0: step_bytes counts; so does 1 until ask_settle() */
     uint32_t iterations, warmup, check;
     uint32_t timeout_s;    /* of one wait inside of the job; 0: none */
     int type, op;          /* of BENCH_TYPES, BENCH_OPS; their count: all of them */

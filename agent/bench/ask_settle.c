@@ -33,6 +33,8 @@ static void fill_sizes(struct bench_ask *ask, bool gpus)
         ask->min_bytes = ask->pairs || ask->max_bytes < 8 ? ask->max_bytes : 8;
     if (ask->step_bytes == ASK_OPEN)
         ask->step_bytes = MIB;
+    if (ask->step_factor == 1) /* nccl-tests' own default, which scripts give */
+        ask->step_factor = 0;
 }
 
 /* What liblaunch has between processes of a server, and worker/bench_host.c with it. */
@@ -65,6 +67,8 @@ static int check_host(const struct bench_ask *ask, struct err *err)
 static uint64_t measurements(const struct bench_ask *ask, unsigned ranks)
 {
     uint64_t n = ask_sizes(ask);
+    if (ask->pairs)
+        return n * ranks * (ranks - 1);
     n *= ask->type == BENCH_TYPES_N ? BENCH_TYPES_N : 1;
     if (bench_reduces(ask->collective))
         n *= ask->op == BENCH_OPS_N ? BENCH_OPS_N : 1;

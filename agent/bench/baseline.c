@@ -186,8 +186,8 @@ const char *baseline_sweep(const struct baseline *b, char ret[BASELINE_WORDS_BYT
 
 uint64_t baseline_key(const struct baseline *b)
 {
-    const uint64_t sweep[] = {b->host,      b->shared,     (uint64_t)b->ranks, b->min_bytes,
-                              b->max_bytes, b->step_bytes, b->step_factor,     b->points_n};
+    /* What was measured, and not how it was asked for: -e 40K -f 8 from 8 on is -e 32K. */
+    const uint64_t sweep[] = {b->host, b->shared, (uint64_t)b->ranks, b->points_n};
     uint64_t hash = identity_hash(IDENTITY_HASH, sweep, sizeof sweep);
     for (unsigned i = 0; i < b->points_n; i++) {
         const struct bench_result *r = &b->points[i].result;
@@ -266,10 +266,9 @@ static int compare_machines(const struct baseline *then, const struct baseline *
 /* The first size in which two sweeps differ. */
 static int compare_points(const struct baseline *then, const struct baseline *now, struct err *err)
 {
-    char size[24];
+    char was[24], is[24];
     for (unsigned i = 0; i < then->points_n && i < now->points_n; i++) {
         const struct bench_result *a = &then->points[i].result, *b = &now->points[i].result;
-        const char *at = baseline_put_size(a->size, size);
         if (a->type != b->type)
             return err_set(err, -EINVAL, "not comparable, another type: %s then, %s now",
                            bench_type_name(a->type), bench_type_name(b->type));
@@ -281,8 +280,8 @@ static int compare_points(const struct baseline *then, const struct baseline *no
                            b->root);
         if (a->size != b->size || a->has_in_place != b->has_in_place)
             return err_set(err, -EINVAL,
-                           "not comparable, another sweep: from its size number %u (%s) on", i + 1,
-                           at);
+                           "not comparable, another sweep: its size number %u was %s, and is %s",
+                           i + 1, baseline_put_size(a->size, was), baseline_put_size(b->size, is));
     }
     if (then->points_n != now->points_n)
         return err_set(err, -EINVAL, "not comparable, another sweep: %u sizes then, %u now",

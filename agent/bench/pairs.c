@@ -92,21 +92,35 @@ static void put_wrong(FILE *out, const struct bench_run *run)
 {
     for (unsigned i = 0; i < run->pairs_n; i++)
         if (run->pairs[i].wrong > 0)
-            fprintf(out, "# wrong: rank %d to rank %d, %lld elements\n", run->pairs[i].from,
-                    run->pairs[i].to, (long long)run->pairs[i].wrong);
+            fprintf(out, "# wrong: rank %d to rank %d, %lld element%s\n", run->pairs[i].from,
+                    run->pairs[i].to, (long long)run->pairs[i].wrong,
+                    run->pairs[i].wrong == 1 ? "" : "s");
 }
 
-void pairs_text(FILE *out, const struct bench_run *run, const struct topology *t)
+/* Of one size. */
+static void put_pairs(FILE *out, const struct bench_run *run, const struct topology *t)
 {
     bool both = false;
     for (unsigned i = 0; i < run->pairs_n; i++)
         both |= run->pairs[i].both_bw > 0;
     if (run->pairs_n)
         fprintf(out, "# %llu bytes from each to each, one pair at a time\n",
-                (unsigned long long)run->pairs[run->pairs_n - 1].size);
+                (unsigned long long)run->pairs->size);
     put_matrix(out, run, "one way", offsetof(struct bench_pair, alg_bw));
     if (both)
         put_matrix(out, run, "both ways at once, the sum", offsetof(struct bench_pair, both_bw));
     put_slow(out, run, t);
     put_wrong(out, run);
+}
+
+void pairs_text(FILE *out, const struct bench_run *run, const struct topology *t)
+{
+    struct bench_run one = *run;
+    unsigned i = 0;
+    do { /* sizes come one after the other */
+        one.pairs = run->pairs + i;
+        for (one.pairs_n = 0; i < run->pairs_n && run->pairs[i].size == one.pairs->size; i++)
+            one.pairs_n++;
+        put_pairs(out, &one, t);
+    } while (i < run->pairs_n);
 }

@@ -18,7 +18,7 @@ void pairs_link(const struct bench_run *run, const struct topology *t, int from,
 /* The median of the rate one way of all pairs with that kind of link ("": of whatever kind). */
 double pairs_median(const struct bench_run *run, const struct topology *t, const char *link);
 
-/* Two matrices of GB/s, one way and, where it was measured, both ways at once; then the slow pairs. t: NULL if the machine
+/* For each size two matrices of GB/s, one way and, where it was measured, both ways at once; then the slow pairs. t: NULL if the machine
  * was not looked at. */
 void pairs_text(FILE *out, const struct bench_run *run, const struct topology *t);
 

@@ -340,8 +340,7 @@ static int take_pair(struct record *rec, struct err *err)
                               .wrong = wrong(r)};
     if (r->bad)
         return 0;
-    unsigned most = (unsigned)run->ranks * (unsigned)run->ranks;
-    int rc = grow(&run->pairs, run->pairs_n, most, sizeof pair, err);
+    int rc = grow(&run->pairs, run->pairs_n, RESULTS_MAX, sizeof pair, err);
     if (rc == 0)
         run->pairs[run->pairs_n++] = pair;
     return rc;

@@ -14,7 +14,7 @@ bool bench_fast_enough(const struct bench_run *run, double min_bw)
 static void put_notes(FILE *out, const struct bench_run *run, unsigned from)
 {
     for (unsigned i = from; i < run->notes_n; i++)
-        fprintf(out, "# %s\n", run->notes[i]);
+        fprintf(out, "%s# %s\n", i == 0 ? "#\n" : "", run->notes[i]);
 }
 
 static void put_device(FILE *out, const struct bench_device *d)
@@ -32,14 +32,14 @@ void bench_text_header(FILE *out, const struct bench_run *run)
     bool factor = run->step_factor > 1;
     if (run->host)
         fprintf(out,
-                "# launch bench " LAUNCH_RELEASE ": host memory of %d processes, through shared "
+                "# launch bench " LAUNCH_RELEASE ": host memory of %d process%s, through shared "
                 "memory: no GPU, no NCCL\n",
-                run->ranks);
+                run->ranks, run->ranks == 1 ? "" : "es");
     else
         fprintf(out,
                 "# launch bench " LAUNCH_RELEASE
-                ": %d processes, a GPU each, nccl-headers=%d nccl-library=%d\n",
-                run->ranks, run->nccl_headers, run->nccl_library);
+                ": %d process%s, a GPU each, nccl-headers=%d nccl-library=%d\n",
+                run->ranks, run->ranks == 1 ? "" : "es", run->nccl_headers, run->nccl_library);
     fprintf(out, "# Collective test starting: %s_perf\n", name);
     fprintf(out,
             "# nThread 1 nGpus 1 minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d "

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LOG_BYTES_MAX (64u << 20) /* of one process */
-#define LINE_BYTES 4096           /* NCCL's end at 1024 */
+#define LOG_BYTES_MAX (64u << 20)        /* of one process */
+#define LIMIT_MS_MAX (24u * 3600 * 1000) /* four of them fit 32 bits */
+#define LINE_BYTES 4096                  /* NCCL's end at 1024 */
 #define GRACE_MS                                                                                   \
     15000 /* for launch to look at what hangs, and to end it, behind its own deadline */
 
@@ -77,9 +78,10 @@ static size_t count(char *const *list)
 static int run(const struct trial_request *request, const char *dir, struct trial *ret,
                struct err *err)
 {
+    unsigned limit_ms = request->limit_ms < LIMIT_MS_MAX ? request->limit_ms : LIMIT_MS_MAX;
     char hang[64], whole[64], file[PATH_MAX + 64];
-    snprintf(hang, sizeof hang, "--hang-timeout=%ums", request->limit_ms);
-    snprintf(whole, sizeof whole, "--timeout=%ums", 4 * request->limit_ms);
+    snprintf(hang, sizeof hang, "--hang-timeout=%ums", limit_ms);
+    snprintf(whole, sizeof whole, "--timeout=%ums", 4 * limit_ms);
     snprintf(file, sizeof file, "NCCL_DEBUG_FILE=%s/%%p", dir);
     char *forced[] = {hang,
                       whole,
@@ -111,7 +113,7 @@ static int run(const struct trial_request *request, const char *dir, struct tria
     uint64_t start_ns = clock_now_ns();
     int rc = child_run(&(struct child_request){.words = words,
                                                .env = variables,
-                                               .limit_ms = 4 * request->limit_ms + GRACE_MS,
+                                               .limit_ms = 4 * limit_ms + GRACE_MS,
                                                .collect = true,
                                                .on_line = request->on_line,
                                                .user = request->user},

@@ -47,18 +47,27 @@ static bool may_be_expected(const struct bench_run *run)
     return any;
 }
 
+/* Baselines of the same collective, and why the latest of them is none for this run. */
 struct others {
-    enum bench_collective collective;
+    const struct baseline *now;
     unsigned n;
+    char date[BASELINE_DATE_BYTES];
+    struct err why;
 };
 
-static void count_other(void *user, const char *name, const struct baseline *b,
-                        const struct err *err)
+static void look_at_other(void *user, const char *name, const struct baseline *b,
+                          const struct err *err)
 {
     (void)name;
     (void)err;
     struct others *others = user;
-    others->n += b && b->collective == others->collective;
+    if (!b || b->collective != others->now->collective)
+        return;
+    if (others->n++ && strcmp(b->date, others->date) < 0)
+        return;
+    memcpy(others->date, b->date, sizeof others->date);
+    if (baseline_comparable(b, others->now, true, &others->why) == 0)
+        others->why = (struct err){0};
 }
 
 static int load_own(struct verdict *v, const char *sysroot, struct err *err)
@@ -69,13 +78,14 @@ static int load_own(struct verdict *v, const char *sysroot, struct err *err)
         rc = baseline_store_load(&v->then, path, err);
     if (rc != -ENOENT)
         return rc;
-    struct others others = {.collective = v->now.collective};
-    if (baseline_store_walk(sysroot, count_other, &others, NULL) < 0 || !others.n)
+    struct others others = {.now = &v->now};
+    if (baseline_store_walk(sysroot, look_at_other, &others, NULL) < 0 || !others.n)
         return err_set(err, rc, "no baseline of this machine and sweep: make one with --save");
     return err_set(err, rc,
-                   "no baseline of this machine and sweep: make one with --save; --history shows "
-                   "the %u of %s that there are",
-                   others.n, bench_collective_name(others.collective));
+                   "no baseline of this machine and sweep: make one with --save; the latest of the "
+                   "%u of %s (--history) is %s",
+                   others.n, bench_collective_name(v->now.collective),
+                   others.why.code ? others.why.text : "of another one");
 }
 
 static int compare(struct verdict *v, const struct verdict_ask *ask, const char *sysroot,

@@ -11,9 +11,29 @@
 #include "words.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define NVML_LIMIT_MS 10000 /* as `launch topo` has it */
+
+static const char help[] =
+    "usage: launch doctor [--json]\n"
+    "       launch doctor RUN [--json]\n"
+    "       launch doctor --log FILE [--json]\n"
+    "\n"
+    "Alone: looks at all of this machine that is known to make jobs slow, fail or\n"
+    "hang. Each finding says what was seen and where (ok, warning, broken, could not\n"
+    "look), what follows (so:) and what mends it (do:). It changes nothing; root sees\n"
+    "more (the kernel's log, PCIe bridges).\n"
+    "\n"
+    "  RUN         a job that runs, or hangs: two looks within a second or so at what\n"
+    "              each rank does, and which one holds up the others (see launch ps)\n"
+    "  --log=FILE  failures that others have had before, in a job's log: a file, -\n"
+    "              for stdin, or a directory of --log-dir\n"
+    "  --json      one object, for programs\n"
+    "\n"
+    "Exit code: 0; 1 something is broken, the job hangs, or the log has a known\n"
+    "failure (warnings alone are 0); 2 wrong words, no such job, no such log.\n";
 
 static int look_at_machine(bool json, struct err *err)
 {
@@ -36,6 +56,9 @@ int cmd_doctor(int argc, char **argv)
 {
     struct words words;
     struct err err;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return fputs(help, stdout) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
     int exit_code = words_parse(&words, argc, argv, WORD_MAY_RUN | WORD_LOG | WORD_JSON);
     if (exit_code >= 0)
         return exit_code;

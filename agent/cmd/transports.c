@@ -99,7 +99,7 @@ static int run(const struct bench_options *options, bool json)
     if (!options->gpus || options->plan.world_size > NCCL_LOG_RANKS_MAX) {
         log_error("--transports: %s",
                   options->gpus ? "more ranks than this can show" : "no GPU that NCCL could use");
-        return EXIT_CODE_OURS;
+        return EXIT_CODE_USAGE;
     }
     AUTO_FREE struct nccl_log *log = calloc(1, sizeof *log);
     if (!log) {

@@ -19,7 +19,8 @@
 #define FILES_NEEDED 4096
 #define TASKS_PER_GPU (uint64_t)256
 #define MEMORY_PER_GPU (4096 * MIB)
-#define STALE_MAX 64
+#define NCCL_FILE "nccl-"
+#define FILES_MAX 256 /* of those, looked at; NCCL removes most of its own at once */
 
 /* What is asked for per GPU is asked for once where there is none. */
 static uint64_t gpus(const struct doctor *d)
@@ -29,54 +30,89 @@ static uint64_t gpus(const struct doctor *d)
 
 /* ---- /dev/shm ---- */
 
-struct stale {
-    struct doctor_list names;
-    uint64_t bytes;
-    unsigned n;
+/* Files of NCCL. Of others' files only root can tell whether somebody has them. */
+struct files {
+    unsigned n, used;
+    struct file {
+        char name[32];
+        uint64_t bytes;
+        bool used;
+    } of[FILES_MAX];
 };
 
-/* Whether the maps of any process that we may look at name the file. */
-static bool is_mapped(const struct doctor *d, const char *name)
-{
-    char path[PATH_MAX], line[PATH_MAX + 128];
-    bool found = false;
-    snprintf(path, sizeof path, "%s/proc", d->sysroot);
-    DIR *proc = opendir(path);
-    struct dirent *entry;
-    while (proc && !found && (entry = readdir(proc))) {
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        snprintf(path, sizeof path, "%s/proc/%.16s/maps", d->sysroot, entry->d_name);
-        FILE *maps = fopen(path, "re");
-        while (maps && !found && fgets(line, sizeof line, maps))
-            found = strstr(line, name) != NULL;
-        if (maps)
-            fclose(maps);
-    }
-    if (proc)
-        closedir(proc);
-    return found;
-}
-
-/* Of others' files only root can tell whether somebody has them. */
-static void find_stale(const struct doctor *d, struct stale *stale)
+static void list_files(const struct doctor *d, struct files *files)
 {
     char path[PATH_MAX];
     struct stat st;
     snprintf(path, sizeof path, "%s/dev/shm", d->sysroot);
     DIR *dir = opendir(path);
     struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
-        if (strncmp(entry->d_name, "nccl-", 5) != 0 || stale->n == STALE_MAX ||
+    while (dir && files->n < FILES_MAX && (entry = readdir(dir))) {
+        struct file *file = &files->of[files->n];
+        if (strncmp(entry->d_name, NCCL_FILE, strlen(NCCL_FILE)) != 0 ||
+            strlen(entry->d_name) >= sizeof file->name ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            (st.st_uid != geteuid() && !d->is_root) || is_mapped(d, entry->d_name))
+            (st.st_uid != geteuid() && !d->is_root))
             continue;
-        stale->n++;
-        stale->bytes += (uint64_t)st.st_blocks * 512;
-        doctor_list_add(&stale->names, "%s", entry->d_name);
+        *file = (struct file){.bytes = (uint64_t)st.st_blocks * 512};
+        snprintf(file->name, sizeof file->name, "%s", entry->d_name);
+        files->n++;
     }
     if (dir)
         closedir(dir);
+}
+
+/* The files that a process has mapped, as far as we may look at its maps. */
+static void look_at_maps(struct files *files, const char *path)
+{
+    char line[PATH_MAX + 128];
+    FILE *maps = fopen(path, "re");
+    while (maps && files->used < files->n && fgets(line, sizeof line, maps)) {
+        const char *name = strstr(line, "/" NCCL_FILE);
+        for (unsigned i = 0; name && i < files->n; i++) {
+            struct file *file = &files->of[i];
+            bool same = strncmp(name + 1, file->name, strlen(file->name)) == 0;
+            files->used += same && !file->used;
+            file->used |= same;
+        }
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* One look at each process, however many files there are. */
+static void find_used(const struct doctor *d, struct files *files)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/proc", d->sysroot);
+    DIR *proc = files->n ? opendir(path) : NULL;
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc)))
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') {
+            snprintf(path, sizeof path, "%s/proc/%.16s/maps", d->sysroot, entry->d_name);
+            look_at_maps(files, path);
+        }
+    if (proc)
+        closedir(proc);
+}
+
+struct stale {
+    struct doctor_list names;
+    uint64_t bytes;
+    unsigned n;
+};
+
+static void find_stale(const struct doctor *d, struct stale *stale)
+{
+    struct files files = {0};
+    list_files(d, &files);
+    find_used(d, &files);
+    for (unsigned i = 0; i < files.n; i++)
+        if (!files.of[i].used) {
+            stale->n++;
+            stale->bytes += files.of[i].bytes;
+            doctor_list_add(&stale->names, "%s", files.of[i].name);
+        }
 }
 
 static bool shm_usable(struct doctor *d)
@@ -100,11 +136,12 @@ void host_check_shm(struct doctor *d)
         return;
     find_stale(d, &stale);
     if (stale.n)
-        doctor_find(d, VERDICT_WARNING, "they take room that the next job may lack",
-                    "rm them, once no job runs, also in containers that share it (--ipc=host)",
-                    "/dev/shm: %u files of NCCL that no process seen from here has mapped, %" PRIu64
-                    " MiB: %s",
-                    stale.n, stale.bytes / MIB, stale.names.text);
+        doctor_find(
+            d, VERDICT_WARNING, "they take room that the next job may lack",
+            "rm them, once no job runs, also in containers that share it (--ipc=host)",
+            "/dev/shm: %u file%s of NCCL that no process seen from here has mapped, %" PRIu64
+            " MiB: %s",
+            stale.n, stale.n == 1 ? "" : "s", stale.bytes / MIB, stale.names.text);
     if (d->shm.mode != 01777)
         doctor_find(d, VERDICT_WARNING, "other users' jobs fail, or can remove this one's files",
                     "as root: chmod 1777 /dev/shm", "/dev/shm has mode %04o, not 1777",

@@ -6,7 +6,7 @@
 
 #include "../json.h"
 
-#define KNOWN_SIGNS 6
+#define KNOWN_SIGNS 8
 
 struct known {
     const char *name;

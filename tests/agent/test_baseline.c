@@ -216,6 +216,12 @@ static void other_sizes(struct bench_run *run, struct topology *t)
     run->results[2].size += 4;
 }
 
+static void asked_for_otherwise(struct bench_run *run, struct topology *t)
+{
+    (void)t;
+    run->max_bytes += 4096;
+}
+
 static void fewer_sizes(struct bench_run *run, struct topology *t)
 {
     (void)t;
@@ -305,7 +311,7 @@ TEST(what_is_not_comparable_is_refused_with_the_part_that_differs)
     refused(other_type, false, "another type: float then, half now");
     refused(other_op, false, "another operation: sum then, max now");
     refused(other_root, false, "another root: -1 then, 2 now");
-    refused(other_sizes, false, "another sweep: from its size number 3 (16K) on");
+    refused(other_sizes, false, "another sweep: its size number 3 was 16K, and is 16388");
     refused(fewer_sizes, false, "another sweep: 11 sizes then, 10 now");
     refused(fewer_ranks, false, "4 ranks then, 2 now");
     refused(one_gpu, false, "4 ranks then, 4 that share GPUs now");
@@ -330,8 +336,9 @@ TEST(what_says_nothing_about_the_machine_is_comparable)
 TEST(a_machine_and_a_sweep_have_a_key_of_their_own_and_software_has_not)
 {
     static void (*const CHANGES[])(struct bench_run * run, struct topology * t) = {
-        other_driver, other_nccl, other_op,    other_sizes, fewer_sizes, fewer_ranks, one_gpu,
-        on_the_host,  other_type, another_gpu, a_link_less, other_root,  other_cpu,   other_model};
+        other_driver, other_nccl, asked_for_otherwise, other_op,   other_sizes, fewer_sizes,
+        fewer_ranks,  one_gpu,    on_the_host,         other_type, another_gpu, a_link_less,
+        other_root,   other_cpu,  other_model};
     struct baseline then;
     make(&then, STEADY, 3);
     for (size_t i = 0; i < ARRAY_LEN(CHANGES); i++) {
@@ -342,7 +349,7 @@ TEST(a_machine_and_a_sweep_have_a_key_of_their_own_and_software_has_not)
         rig_run(&run, 1);
         CHANGES[i](&run, t);
         CHECK_INT(baseline_make(&now, &run, 1, t, 0, &err), ==, 0);
-        CHECK_INT(baseline_key(&then) == baseline_key(&now), ==, i < 2);
+        CHECK_INT(baseline_key(&then) == baseline_key(&now), ==, i < 3);
         bench_run_finish(&run);
         baseline_finish(&now);
         free(t);

@@ -65,6 +65,11 @@ TEST(flags_are_those_of_nccl_tests)
     CHECK_STR(
         arguments(),
         "all_gather -b 1073741824 -e 1073741824 -f 2 -n 20 -w 1 -c 1 -T 0 -d float -o sum -r 0");
+    CHECK_INT(settle("-b 1G -e 1G -f 1", true, 4), ==, 0); /* its default, as scripts give it */
+    CHECK_STR(arguments(), "all_reduce -b 1073741824 -e 1073741824 -i 1048576 -n 20 -w 1 -c 1 -T 0 "
+                           "-d float -o sum -r 0");
+    CHECK_INT(settle("-b 1M -e 3M -f 0 -i 1M", true, 4), ==, 0);
+    CHECK_INT(ask_sizes(&ask), ==, 3);
     CHECK_INT(settle("-e 4M", true, 4), ==, 0);
     CHECK_STR(arguments(),
               "all_reduce -b 8 -e 4194304 -i 1048576 -n 20 -w 1 -c 1 -T 0 -d float -o sum -r 0");
@@ -126,7 +131,7 @@ TEST(what_is_wrong_is_told_with_what_would_be_right)
         {"-d flaot", "-d: must be one of int8, "},
         {"-d float32", "f8e5m2 or all, not 'float32'"},
         {"-o summ", "did you mean 'sum'?"},
-        {"-f 1", "-f: must be a number from 2 to"},
+        {"-f 2000000", "-f: must be a number from 0 to 1048576"},
         {"-g 0", "-g: must be a number from 1 to 4096"},
         {"-r 4", "-r: there is no rank 4, the ranks are 0 to 3"},
         {"-r one", "-r: must be a rank, or all"},
@@ -142,6 +147,7 @@ TEST(what_is_wrong_is_told_with_what_would_be_right)
         {"--detach", "--detach: launch bench decides this itself"},
         {"--config=x", "--config: launch bench decides this itself"},
         {"--pairs=1", "--pairs: takes no value"},
+        {"--pairs -d all", "-d all: --pairs measures one type"},
         {"--pairs broadcast", "--pairs: measures sendrecv; leave broadcast out"},
         {"--format=xml", "--format: must be one of text, json, csv"},
         {"-J=", "-J: must be the name of a file"},
@@ -186,5 +192,6 @@ TEST(help_fits_a_terminal)
             test_fail(__FILE__, __LINE__, "%zu columns: %.*s", width, (int)width, line);
     }
     CHECK_HAS(help, "--pairs");
+    CHECK_HAS(help, "--format=text|json|csv|svg\n                            what stdout gets");
     free(help);
 }

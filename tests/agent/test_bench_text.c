@@ -123,6 +123,7 @@ TEST(the_header_is_that_of_nccl_tests_below_a_line_of_ours)
         "# Using devices\n"
         "#  Rank  0 Group  0 Pid   1234 on        box device  0 [0000:18:00] NVIDIA H200\n"
         "#  Rank  1 Group  0 Pid   1235 on        box device  1 [0000:2a:00] NVIDIA H200\n"
+        "#\n"
         "# Reducing maxBytes to 64 due to memory limitation\n"
         "#\n"
         "#                                                              out-of-place               "
@@ -252,4 +253,26 @@ TEST(both_ways_is_a_matrix_of_its_own_where_it_was_measured)
     CHECK_HAS(text, "# both ways at once, the sum, GB/s");
     CHECK_HAS(text, "       3     55.50     55.50         -         X\n");
     CHECK_HAS(text, "# no slow pair: none is below 80 % of the median of all\n");
+}
+
+TEST(each_size_has_its_own_matrix_and_its_own_slow_pairs)
+{
+    static struct bench_pair both[24];
+    struct bench_run run = four_ranks();
+    for (unsigned i = 0; i < 12; i++) {
+        both[i] = pairs[i];
+        both[i].alg_bw = 10;
+        both[12 + i] = pairs[i];
+        both[12 + i].size = 128;
+    }
+    run.pairs = both;
+    run.pairs_n = 24;
+    FILE *out = begin();
+    pairs_text(out, &run, NULL);
+    fclose(out);
+    CHECK_HAS(text, "# 64 bytes from each to each");
+    CHECK_HAS(text, "       3     10.00     10.00     10.00         X\n"
+                    "# no slow pair: none is below 80 % of the median of all\n"
+                    "# 128 bytes from each to each, one pair at a time\n");
+    CHECK_HAS(text, "# slow: rank 3 to rank 0, 15.00 GB/s: 60 % of the median of all pairs\n");
 }

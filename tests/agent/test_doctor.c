@@ -32,6 +32,15 @@ static void shm_mapped(void)
     put("7f0-7f1 rw-s 0 00:19 5 /dev/shm/nccl-AbCdEf\n", "proc/4711/maps");
 }
 
+static void shm_mapped_beside(void)
+{
+    put("x", "dev/shm/nccl-Zyx987");
+    put("x", "dev/shm/nccl-Left00");
+    put("7f0-7f1 rw-s 0 00:19 5 /dev/shm/nccl-AbCdEf\n7f2-7f3 rw-s 0 00:19 6 "
+        "/dev/shm/nccl-Zyx987\n",
+        "proc/4712/maps");
+}
+
 static void rdma(void)
 {
     d->t->rdma_n = 1;
@@ -154,8 +163,11 @@ static const struct row ROWS[] = {
     ROW("shm", VERDICT_OK, "16384 of 16384 MiB are free, mode 1777"),
     ROW("shm", VERDICT_OK, "mode 1777", FILE_(SEGMENT, "x"), .before = shm_mapped),
     ROW("shm", VERDICT_WARNING, "64 of 64 MiB are free, 256 are wanted", .after = shm_small),
-    {"shm", VERDICT_WARNING, "1 files of NCCL that no process seen from here has mapped",
+    {"shm", VERDICT_WARNING, "1 file of NCCL that no process seen from here has mapped",
      FILE_(SEGMENT, "x")},
+    {"shm", VERDICT_WARNING,
+     "1 file of NCCL that no process seen from here has mapped, 0 MiB: nccl-Left00",
+     FILE_(SEGMENT, "x"), .before = shm_mapped_beside},
     ROW("shm", VERDICT_WARNING, "mode 0755, not 1777", .after = shm_mode),
     ROW("shm", VERDICT_BROKEN, "mode 0755: this user", .after = shm_closed),
     ROW("shm", VERDICT_BROKEN, "/dev/shm: No such file", .after = shm_gone),

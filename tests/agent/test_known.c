@@ -186,6 +186,53 @@ static const struct {
      "Test NCCL failure common.cu:958 'internal error - please report this issue to the "
      "NCCL developers / '"},
     {"nccl-usage", "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."},
+    {"driver-mismatch", "[ 41.2] NVRM: API mismatch: the client has the version 550.54.15, but"},
+    {"container-gpus", "Failed to initialize NVML: Unknown Error"},
+    {"cuda-unknown", "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up "
+                     "environment, e.g. changing env variable"},
+    {"cuda-fork", "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
+                  "multiprocessing, you must use the 'spawn' start method"},
+    {"gpu-ordinal", "AssertionError: Invalid device id"},
+    {"cublas",
+     "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"},
+    {"cublas", "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"},
+    {"illegal-access", "RuntimeError: CUDA error: unspecified launch failure"},
+    {"nccl-algorithm", "x:1:1 [0] enqueue.cc:2063 NCCL WARN No algorithm/protocol available for "
+                       "function Broadcast with datatype ncclInt8. NCCL_ALGO was set to Tree."},
+    {"nccl-algorithm",
+     "x:1:1 [0] enqueue.cc:422 NCCL WARN Error : no algorithm/protocol available"},
+    {"nccl-argument",
+     "x:1:1 [0] misc/argcheck.cc:16 NCCL WARN AllReduce : sendbuff 0x7f is not a valid pointer"},
+    {"nccl-argument", "x:1:1 [0] misc/argcheck.cc:204 NCCL WARN Broadcast : invalid root 8 (root "
+                      "should be in the 0..8 range)"},
+    {"memlock", "x:1:1 [0] misc/ibvwrap.cc:205 NCCL WARN Call to ibv_create_cq failed with error "
+                "Cannot allocate memory"},
+    {"infiniband", "x:1:1 [0] misc/ibvwrap.cc:210 NCCL WARN Call to ibv_create_qp failed with "
+                   "error No space left on device"},
+    {"infiniband", "x:1:1 [4] transport/net_ib/p2p.cc:688 NCCL WARN NET/IB: Got completion from "
+                   "peer 10.0.0.2<4711> with status=12 vendor err 129"},
+    {"infiniband", "x:1:1 [4] NCCL WARN NET/IB : mlx5_3:1 Got async event : port error"},
+    {"barrier", "RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 30000 ms"},
+    {"no-launcher", "ValueError: Error initializing torch.distributed using env:// rendezvous: "
+                    "environment variable MASTER_ADDR expected, but not set"},
+    {"torch-no-nccl", "RuntimeError: Distributed package doesn't have NCCL built in"},
+    {"oom-killer",
+     "kernel: Out of memory: Killed process 4711 (python3) total-vm:91234kB, anon-rss:81234kB"},
+    {"oom-killer", "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step "
+                   "tasks have been OOM Killed."},
+    {"collective-timeout", "[rank0]:[E ProcessGroupNCCL.cpp:1316] [PG 0 Rank 0] Heartbeat monitor "
+                           "timed out! Process will be terminated after dumping debug info."},
+    {"collective-timeout",
+     "[rank4]:[E205 ProcessGroupNCCL.cpp:1870] [PG ID 12 Rank 4] ProcessGroupNCCL's watchdog got "
+     "stuck for 480 seconds without making progress"},
+    {"peer-gone", "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
+                  "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but "
+                  "store->get('0') got error: Connection reset by peer"},
+    {"store-clients", "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for "
+                      "clients. 1/2 clients joined."},
+    {"killed", "  traceback : Signal 9 (SIGKILL) received by PID 4711"},
+    {"nccl-error", "x:1:1 [0] proxy.cc:1905 NCCL WARN [Proxy Service 0] Failed to execute "
+                   "operation Connect from rank 0, retcode 3"},
 };
 
 TEST(every_known_failure_is_found_by_a_line_as_programs_write_it)
@@ -253,6 +300,9 @@ TEST(ordinary_output_is_no_known_failure)
         AT "NCCL INFO comm 0x55 rank 0 nranks 8 cudaDev 0 busId 18000 - Init COMPLETE",
         AT "NCCL INFO comm 0x55 rank 0 nranks 8 - Destroy COMPLETE",
         AT "NCCL INFO RAS client listening socket at 127.0.0.1<28028>",
+        "launch-bench: the job of 8 ranks has begun, environment variable names follow",
+        AT "NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+        AT "NCCL INFO Using network IB",
         "# Out of bounds values : 0 OK",
         "# Avg bus bandwidth    : 23.1234",
         "# Reducing maxBytes to 268435456 due to memory limitation",

@@ -93,7 +93,8 @@ refused() { local what=$1 says=$2; shift 2; expect 2 "$what"; check "$what: $(ca
 bench nccl --compare; refused "another NCCL" 'other software: NCCL: 2.28.9 then, 2.30.3 now \(--across-versions'
 bench nccl --compare --across-versions; expect 0 "another NCCL, if asked for"
 check "it is told" has '^# Since then: NCCL 2.28.9, now 2.30.3$' out
-bench others --compare; refused "another machine, by its key" 'no baseline of this machine and sweep: make one with --save; --history shows the 1 of all_reduce'
+bench others --compare; refused "another machine, by its key" 'no baseline of this machine and sweep: make one with --save; the latest of the 1 of all_reduce \(--history\) is not comparable, another machine: other UUIDs of the GPUs$'
+bench short --compare; refused "another sweep, by its key" 'is not comparable, another sweep: 11 sizes then, 6 now$'
 bench others "--compare=$own"; refused "another machine, by its file" 'baseline: not comparable, another machine: other UUIDs of the GPUs'
 bench h100 "--compare=$own"; refused "another model" '4 x NVIDIA H200 then, 4 x NVIDIA H100 80GB HBM3 now'
 bench half "--compare=$own"; refused "another type" 'another type: float then, half now'

@@ -90,6 +90,11 @@ P
 
 gpus 2
 RECORDS=pairs run bench -g 2 --pairs; expect 0 "pairs"
+{ head -3 good; for size in 64 128 256; do for pair in '0, "to": 1' '1, "to": 0'; do
+    echo '{"pair": {"from": '"$pair"', "size": '$size', "time": 1, "alg_bw": 4, "both_bw": 6, "nwrong": 0}}'; done; done; tail -1 good; } >sizes
+RECORDS=sizes run bench -g 2 --pairs -b 64 -e 256 -f 2; expect 0 "pairs of several sizes"
+check "each has its matrices: $(cat out err)" [ "$(grep -cE '^# (64|128|256) bytes from each' out)" = 3 ]
+RECORDS=pairs run bench -g 2 --pairs; expect 0 "pairs"
 gpus 0
 check "the job is asked for pairs" has '^sendrecv .* --pairs$' arguments
 check "a matrix" has '^       0         X      4.00$' out

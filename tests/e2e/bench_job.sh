@@ -46,6 +46,13 @@ run -n 2 "$host" all_reduce -b 0 -e 300000 -i 100000 -n 2 -w 1 -c 2; right 4 "ho
 run "$host" all_reduce $short; right 2 "host: one rank"
 run -n 2 "$host" all_reduce $short -c 0; expect 0 "unchecked"
 check "says so: $(cat out)" records "all(h['nwrong'] is None and h['checked'] == 0 for r in R for h in halves(r))"
+memory_group
+if [ -n "$group" ]; then # of 96 MiB: half, for two ranks with three buffers each
+    (echo $BASHPID >$group/cgroup.procs && exec "$LAUNCH" -n 2 "$host" all_reduce -b 64 -e 1073741824 -f 16777216 -n 1 -w 0 -c 1) >out 2>err
+    rc=$?; expect 0 "a cgroup with little memory"
+    check "sizes end where its memory does, and that is said: $(cat out)" records "N == ['Reducing maxBytes to 8388608 due to memory limitation']"
+    until_true rmdir $group 2>/dev/null
+fi
 LAUNCH_BENCH_FAULT=1:70000 run -n 2 "$host" all_reduce -b 400000 -e 400000 -n 2 -w 1 -c 1; expect 0 "a wrong element"
 check "is found, both times: $(cat out)" records "[h['nwrong'] for h in halves(R[0])] == [1, 1] and E['wrong'] == 2"
 run -n 3 "$host" check; expect 0 "check"
@@ -71,6 +78,8 @@ done
 for collective in reduce_scatter reduce all_gather broadcast alltoall gather scatter sendrecv; do
     run -n 3 "$nccl" $collective $quick -d all; right 12 "$collective: 12 types"
 done
+run -n 2 "$nccl" sendrecv $quick -o all; right 6 "sendrecv is told an operation, as nccl-tests tells it"
+check "in nccl-tests' order: $(cat out)" records "[r['redop'] for r in R] == ['sum', 'prod', 'max', 'min', 'avg', 'mulsum']"
 check "in place is not defined for sendrecv: $(cat out)" records "all(r['in_place']['nwrong'] is None for r in R)"
 for collective in alltoall gather scatter; do
     FAKE_NCCL_VERSION=22700 run -n 3 "$nccl" $collective $short; right 2 "$collective by sends"
@@ -82,6 +91,8 @@ LAUNCH_BENCH_FAULT=2:70000 run -n 3 "$nccl" all_gather -b 400000 -e 400000 -n 2 
 check "is found: $(cat out)" records "[h['nwrong'] for h in halves(R[0])] == [1, 1] and E['wrong'] == 2"
 FAKE_SM=80 run -n 2 "$nccl" all_gather $quick -d all; right 10 "before compute capability 9.0"
 check "a note: $(cat out)" records "any('f8e4m3 and f8e5m2 are left out' in n for n in N)"
+FAKE_SM=80 run -n 2 "$nccl" all_gather $quick -d f8e5m2; expect 1 "such a type by its name"
+check "is refused, not left out: $(cat err)" has 'f8e5m2 needs compute capability 9.0' err; check "no end: $(cat out)" records "not E"
 export FAKE_GPU_MIB=4
 run -n 4 "$nccl" broadcast -b 8 -e 300008 -i 300000 -n 1 -w 0 -c 0; expect 0 "four GPUs: room for all"
 check "no note: $(cat out)" records "len(R) == 2 and not N"

@@ -36,6 +36,7 @@ d = json.load(open("out")); assert [k["line"] for k in d["known"]] == [2, 3] and
 doctor --log - <runs/*/attempt_0/1/stderr.log; expect 1 "stdin"; check "stdin is called so" has '^stdin:2: ' out
 printf 'all is well\n' >good.log; doctor --log good.log; expect 0 "a good log"
 printf '\033[2Jbind: Address already in use\r\n' >evil.log; doctor --log=evil.log; check "no controls" not has $'\x1b' out
+doctor --help; expect 0 "--help"; check "it tells the exit codes: $(cat out)" has '^Exit code: 0; 1 something is broken' out
 mkdir empty
 for bad in nowhere.log /dev/zero empty; do
     doctor --log $bad; expect 2 "no log: $bad"; check "one line: $(cat err)" test "$(wc -l <err)" = 1
