@@ -49,13 +49,14 @@ static void list_files(const struct doctor *d, struct files *files)
     struct dirent *entry;
     while (dir && files->n < FILES_MAX && (entry = readdir(dir))) {
         struct file *file = &files->of[files->n];
+        size_t length = strlen(entry->d_name);
         if (strncmp(entry->d_name, NCCL_FILE, strlen(NCCL_FILE)) != 0 ||
-            strlen(entry->d_name) >= sizeof file->name ||
+            length >= sizeof file->name ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             (st.st_uid != geteuid() && !d->is_root))
             continue;
         *file = (struct file){.bytes = (uint64_t)st.st_blocks * 512};
-        snprintf(file->name, sizeof file->name, "%s", entry->d_name);
+        memcpy(file->name, entry->d_name, length + 1);
         files->n++;
     }
     if (dir)

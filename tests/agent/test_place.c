@@ -312,7 +312,7 @@ static void build_any(void)
     if (below(2))
         machine.allowed = allowed;
     question.cpus = bitset_count(&machine.allowed);
-    int at[GPU_MAX];
+    int at[GPU_MAX] = {0};
     unsigned has = (unsigned)below(9);
     for (unsigned i = 0; i < has; i++)
         at[i] = below(nodes + 1) - 1;
