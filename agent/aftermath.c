@@ -368,6 +368,8 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
         relay_flush(a->relay, FLUSH_MS);
     if (text)
         log_block(text, n);
+    else
+        log_error("%s: %s (there is no memory to say more)", r.program, f->what);
     free(bytes);
     a->reported = true;
 }

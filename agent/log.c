@@ -25,13 +25,25 @@ bool log_has_colour(void)
     return log_wants_colour(STDERR_FILENO);
 }
 
+static bool has_room(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    uint64_t deadline_ns = clock_deadline_ns(STALLED_MS), now_ns = clock_now_ns();
+    int ready;
+    do {
+        uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+        ready = poll(&p, 1, (int)(left_ns / NS_PER_MS));
+        now_ns = clock_now_ns();
+    } while (ready < 0 && errno == EINTR && now_ns < deadline_ns);
+    return ready > 0;
+}
+
 /* Whether stderr is blocking or not is its owner's choice, so each piece is only written when there is room for it:
  * a poll that says so guarantees PIPE_BUF bytes. */
 void log_block(const char *text, size_t n)
 {
     while (n > 0) {
-        struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-        if (poll(&p, 1, STALLED_MS) <= 0)
+        if (!has_room())
             return;
         ssize_t done = write(STDERR_FILENO, text, n < PIPE_BUF ? n : PIPE_BUF);
         if (done > 0) {

@@ -4,6 +4,7 @@
 #include "procs.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 
 /* stderr is a socket that keeps writes apart. */
 static int catch (void)
@@ -67,6 +68,36 @@ TEST(a_stderr_that_nobody_reads_or_that_is_closed_costs_the_line_only)
     close(STDERR_FILENO);
     log_error("lost as well");
     CHECK_INT(dup2(kept, STDERR_FILENO), ==, STDERR_FILENO);
+}
+
+static int full; /* the end that nobody reads, until the alarm */
+
+static void on_alarm(int sig)
+{
+    char byte[4096];
+    (void)sig;
+    while (read(full, byte, sizeof byte) > 0)
+        ;
+}
+
+TEST(a_signal_while_stderr_is_waited_for_costs_no_line)
+{
+    int pair[2];
+    CHECK_INT(pipe2(pair, O_NONBLOCK), ==, 0);
+    CHECK_INT(dup2(pair[1], STDERR_FILENO), ==, STDERR_FILENO);
+    while (write(STDERR_FILENO, "x", 1) == 1)
+        ;
+    full = pair[0];
+    struct sigaction act = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &act, NULL);
+    struct itimerval soon = {.it_value.tv_usec = 20000, .it_interval.tv_usec = 20000};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    log_error("after all");
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    char text[64] = "";
+    ssize_t n = read(full, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    CHECK_STR(text, "launch: after all\n");
 }
 
 TEST(what_a_line_quotes_steers_no_terminal)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Preloaded, it lets the n-th allocation of a program, or of what it forks, fail, n from NOMEMORY_AT; all others, and those
- * of the programs that it starts, succeed. */
+ * of the programs that it starts, succeed; with NOMEMORY_ON=1 all that follow it fail, too. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,11 +10,13 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
 static atomic_long left; /* 1: the next one fails */
+static _Bool on;         /* and whatever comes then */
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *at = getenv("NOMEMORY_AT");
     left = at ? atol(at) : 0;
+    on = getenv("NOMEMORY_ON") != NULL;
     unsetenv("NOMEMORY_AT");
 }
 
@@ -22,6 +24,8 @@ static _Bool fails(void)
 {
     if (left == 0 || atomic_fetch_sub(&left, 1) != 1)
         return 0;
+    if (on)
+        left = 1; /* the next one as well */
     errno = ENOMEM;
     return 1;
 }
