@@ -97,7 +97,10 @@ int rundir_make(const struct rundir_place *place, struct err *err)
 void rundir_remove(const struct rundir_place *place)
 {
     char path[PATH_MAX];
-    if (place->dir[0] && put_path(path, "%s/%s", place->dir, place->name) && unlink(path) == 0)
+    if (!place->dir[0] || !put_path(path, "%s/%s", place->dir, place->name))
+        return;
+    /* Who was to make the socket may have come no further than its directory. */
+    if (unlink(path) == 0 || errno == ENOENT)
         rmdir(place->dir); /* refused while it holds others */
 }
 

@@ -92,6 +92,16 @@ TEST(a_socket_is_found_and_removed_with_its_directory)
     close(fd);
 }
 
+TEST(a_directory_in_which_no_socket_was_made_goes_as_well)
+{
+    struct err err;
+    struct rundir_place place = choose(machine(), false);
+    CHECK_INT(rundir_make(&place, &err), ==, 0);
+    CHECK_INT(access(place.dir, F_OK), ==, 0);
+    rundir_remove(&place);
+    CHECK_INT(access(place.dir, F_OK), ==, -1);
+}
+
 TEST(the_directory_stays_while_another_socket_is_in_it)
 {
     struct err err;

@@ -95,7 +95,10 @@ class Plan:
             self.options.append("--cgroup=off")
         if r.random() < 0.12:
             self.gpus = True
-            self.options += [f"--gpus={r.choice([1, 2, 4])}", "--wait"]
+            gpus = r.choice([1, 2, 4])
+            self.options += [f"--gpus={gpus}", "--wait"]
+            if self.kind in ("heal", "sums"):  # they use the GPU of their rank
+                self.n = min(self.n, gpus)
         if r.random() < 0.08:
             self.detach = self.log_dir = True
             self.options.append("--detach")
