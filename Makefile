@@ -91,7 +91,8 @@ NCCL_RPATH := $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir
 endif
 
 # ---- HIP and RCCL, likewise: the same sources with HIP's names ----
-ON_HIP := -D__HIP_PLATFORM_AMD__ -include worker/gpu_api.h
+# ROCm 5 deprecates hipHostAlloc() for hipHostMalloc(), ROCm 6.3 the other way round.
+ON_HIP := -D__HIP_PLATFORM_AMD__ -include worker/gpu_api.h -Wno-deprecated-declarations
 ROCM_ROOTS := $(or $(ROCM_HOME),$(ROCM_PATH) /opt/rocm /usr)
 HIP_H := $(call in_roots,$(ROCM_ROOTS),include/hip/hip_runtime_api.h)
 HIP_SO := $(call in_libs,$(ROCM_ROOTS),libamdhip64.so libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so.5)
