@@ -219,7 +219,8 @@ static int done(struct bench *b, const char *call, cudaError_t e)
 
 static int copy(struct bench *b, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    return done(b, CALL_NAME(cudaMemcpyAsync), cudaMemcpyAsync(to, from, bytes, kind, state.stream));
+    return done(b, CALL_NAME(cudaMemcpyAsync),
+                cudaMemcpyAsync(to, from, bytes, kind, state.stream));
 }
 
 static int gpu_put(struct bench *b, char *to, const void *from, size_t bytes)
