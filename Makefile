@@ -13,7 +13,7 @@
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
-# CC=gcc|clang  V=1 shows whole commands  NCCL=0 leaves NCCL out  CUDA_HOME= NCCL_HOME= say where to look
+# CC=gcc|clang  V=1 shows whole commands  NCCL=0 RCCL=0 leave NCCL or RCCL out  CUDA_HOME= NCCL_HOME= ROCM_HOME= say where to look
 # PREFIX=/usr/local DESTDIR=
 
 ifeq ($(origin CC),default)
@@ -24,6 +24,8 @@ DESTDIR ?=
 NCCL ?= 1
 CUDA_HOME ?=
 NCCL_HOME ?=
+RCCL ?= 1
+ROCM_HOME ?=
 T ?=
 JOBS ?= 2
 SAN ?=
@@ -88,6 +90,34 @@ NCCL_LIBS := $(NCCL_SO) $(CUDA_SO)
 NCCL_RPATH := $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS)))))
 endif
 
+# ---- HIP and RCCL, likewise: the same sources with HIP's names ----
+# ROCm 5 deprecates hipHostAlloc() for hipHostMalloc(), ROCm 6.3 the other way round.
+ON_HIP := -D__HIP_PLATFORM_AMD__ -include worker/gpu_api.h -Wno-deprecated-declarations
+ROCM_ROOTS := $(or $(ROCM_HOME),$(ROCM_PATH) /opt/rocm /usr)
+HIP_H := $(call in_roots,$(ROCM_ROOTS),include/hip/hip_runtime_api.h)
+HIP_SO := $(call in_libs,$(ROCM_ROOTS),libamdhip64.so libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so.5)
+RCCL_H := $(call in_roots,$(ROCM_ROOTS),include/rccl/rccl.h)
+RCCL_SO := $(call in_libs,$(ROCM_ROOTS),librccl.so librccl.so.1)
+RCCL_MISSING := $(if $(HIP_H),,hip/hip_runtime_api.h) $(if $(HIP_SO),,libamdhip64.so)
+RCCL_MISSING += $(if $(RCCL_H),,rccl/rccl.h) $(if $(RCCL_SO),,librccl.so)
+ifeq ($(RCCL),0)
+RCCL_WHY := RCCL=0
+else ifneq ($(strip $(RCCL_MISSING)),)
+# Told where it was asked for, or there is an AMD GPU to use it; a CPU's node has gpu_id 0.
+KFD_NODES := $(wildcard /sys/class/kfd/kfd/topology/nodes/*/gpu_id)
+ifneq ($(ROCM_HOME)$(if $(KFD_NODES),$(shell grep -lxv 0 $(KFD_NODES) 2>/dev/null)),)
+RCCL_WHY := no $(strip $(RCCL_MISSING)) (set ROCM_HOME=...)
+endif
+else
+WITH_RCCL := 1
+RCCL_CFLAGS := -D__HIP_PLATFORM_AMD__ $(patsubst %/include/,-isystem %/include,$(filter-out /usr/include/,$(sort $(HIP_H:hip/hip_runtime_api.h=) $(RCCL_H:rccl/rccl.h=))))
+RCCL_LIBS := $(RCCL_SO) $(HIP_SO)
+RCCL_RPATH := $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(RCCL_LIBS)))))
+endif
+# What the examples are built with.
+GPU := $(if $(WITH_NCCL),nccl,$(if $(WITH_RCCL),rccl))
+GPU_CFLAGS := $(if $(WITH_NCCL),$(NCCL_CFLAGS),$(if $(WITH_RCCL),$(RCCL_CFLAGS) $(ON_HIP)))
+
 # ---- what is built of what ----
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 PROTO := $(call objs,$(wildcard proto/*.c))
@@ -96,7 +126,7 @@ AGENT := $(call objs,$(wildcard agent/*.c agent/*/*.c))
 NCCL_FILES := $(wildcard worker/nccl*.c)
 # The job behind `launch bench` and `launch check`, one program for each kind of memory.
 BENCH_JOB := $(filter-out worker/bench_nccl.c worker/bench_host.c,$(wildcard worker/bench*.c))
-APART := $(NCCL_FILES) $(wildcard worker/bench*.c) worker/rccl.c worker/runner.c
+APART := $(NCCL_FILES) $(wildcard worker/bench*.c) worker/runner.c
 WORKER := $(call objs,$(filter-out $(APART),$(wildcard worker/*.c)))
 # main() for jobs without one: an archive member apart, made of files that use exported functions only.
 WORKER_MAIN := $(filter %/worker/main.o %/worker/run.o,$(WORKER))
@@ -107,6 +137,7 @@ E2E := $(shell find tests/e2e -maxdepth 1 -perm -u+x \( -name '*.sh' -o -name '*
 ifneq ($(wildcard tests/fake/nccl.c),)
 FAKES := $(addprefix $(B)/tests/fake/,libcudart.so.13 libnccl.so.2 libnvidia-ml.so.1 libnomemory.so libpidfd.so libfaults.so)
 FAKES += $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fake/*_job.c)) $(B)/tests/fake/launch-bench-nccl
+FAKES += $(addprefix $(B)/tests/fake/rccl/,rank_sum heal_job launch-bench-rccl)
 endif
 # What tests/bench/run.py measures with.
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
@@ -118,8 +149,9 @@ BUILT := $(if $(AGENT),$(B)/launch)
 ifneq ($(WORKER),)
 BUILT += $(B)/liblaunch.a $(B)/liblaunch.so
 BUILT += $(addprefix $(B)/examples/,$(EXAMPLES) $(if $(filter rank_sum,$(EXAMPLES)),rank_sum.so))
-BUILT += $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so)
-HELPERS := $(B)/launch-run $(B)/launch-bench $(if $(WITH_NCCL),$(B)/launch-bench-nccl)
+GPUS := $(if $(WITH_NCCL),nccl) $(if $(WITH_RCCL),rccl)
+BUILT += $(foreach g,$(GPUS),$(B)/liblaunch_$(g).a $(B)/liblaunch_$(g).so)
+HELPERS := $(B)/launch-run $(B)/launch-bench $(addprefix $(B)/launch-bench-,$(GPUS))
 BUILT += $(HELPERS)
 endif
 
@@ -129,23 +161,32 @@ endif
 .SECONDARY:
 
 all: $(BUILT)
-ifdef NCCL_WHY
-	@echo 'nccl: skipped, $(NCCL_WHY)'
-else
-	@:
-endif
+	@$(if $(RCCL_WHY),echo 'rccl: skipped$(comma) $(RCCL_WHY)';) $(if $(NCCL_WHY),$(if $(WITH_RCCL),:,echo 'nccl: skipped$(comma) $(NCCL_WHY)'),:)
 
 # Rebuild when the compiler or a flag changes.
-FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFLAGS) $(NCCL_LIBS)
+FLAGS := $(CC) $(CFLAGS) $(OUR_CFLAGS) $(LDFLAGS) $(LIBUV) $(LIBYAML) $(NCCL_CFLAGS) $(NCCL_LIBS) $(RCCL_CFLAGS) $(RCCL_LIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
 
-$(call objs,$(NCCL_FILES) worker/bench_nccl.c) $(B)/obj/examples/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
-$(B)/obj/examples/%.o: OUR_CFLAGS += -fvisibility=default -Iworker $(if $(WITH_NCCL),-DLAUNCH_WITH_NCCL)
+rccl_objs = $(patsubst %.c,$(B)/obj/rccl/%.o,$(1))
+$(call objs,$(NCCL_FILES) worker/bench_nccl.c): OUR_CFLAGS += $(NCCL_CFLAGS)
+$(B)/obj/rccl/%.o: OUR_CFLAGS += $(RCCL_CFLAGS) $(ON_HIP)
+$(B)/obj/examples/%.o: OUR_CFLAGS += -fvisibility=default -Iworker $(GPU_CFLAGS) $(if $(GPU),-DLAUNCH_WITH_NCCL)
+compile = $(CC) $(CFLAGS) $(OUR_CFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC $<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(compile)
+$(B)/obj/rccl/%.o: %.c $(B)/flags
+	$(call say,CC $< for RCCL)
+	@mkdir -p $(@D)
+	$(Q)$(compile)
+
+# The libraries of the backend that a target is named after; examples have $(GPU).
+BACKEND_LIBS = $($(BACKEND)_LIBS) $($(BACKEND)_RPATH)
+$(B)/%nccl $(B)/%nccl.so: BACKEND = NCCL
+$(B)/%rccl $(B)/%rccl.so: BACKEND = RCCL
+$(B)/examples/% $(B)/tests/gpu/%: BACKEND = $(if $(WITH_NCCL),NCCL,RCCL)
 
 $(B)/launch: $(AGENT) $(CONFIG) $(PROTO)
 	$(call say,LD $@)
@@ -162,7 +203,9 @@ $(B)/liblaunch.a: $(filter-out $(WORKER_MAIN),$(WORKER)) $(PROTO) $(WORKER_MAIN)
 	$(Q)$(if $(WORKER_MAIN),$(call localize,$@.main.o,$(WORKER_MAIN)))
 	$(Q)$(AR) rcs $@ $@.o $(if $(WORKER_MAIN),$@.main.o)
 
-$(B)/liblaunch_nccl.a: $(call objs,$(NCCL_FILES)) $(PROTO)
+$(B)/liblaunch_nccl.a $(B)/liblaunch_nccl.so: $(call objs,$(NCCL_FILES)) $(PROTO)
+$(B)/liblaunch_rccl.a $(B)/liblaunch_rccl.so: $(call rccl_objs,$(NCCL_FILES)) $(PROTO)
+$(B)/liblaunch_%.a:
 	$(call say,AR $@)
 	$(Q)rm -f $@ && $(call localize,$@.o,$^) && $(AR) rcs $@ $@.o
 
@@ -171,10 +214,10 @@ $(B)/liblaunch.so: $(WORKER) $(PROTO)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $^ $(LIBS) -o $@
 	@ln -sf $(@F) $@.0
 
-$(B)/liblaunch_nccl.so: $(call objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.so
+$(B)/liblaunch_%.so: $(B)/liblaunch.so
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $(filter %.o,$^) -L$(B) -llaunch $(NCCL_LIBS) $(LIBS) \
-	    -Wl,-rpath,'$$ORIGIN' $(NCCL_RPATH) -o $@
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F).0 $(filter %.o,$^) -L$(B) -llaunch $(BACKEND_LIBS) $(LIBS) \
+	    -Wl,-rpath,'$$ORIGIN' -o $@
 	@ln -sf $(@F) $@.0
 
 # Beside the libraries in build/, or in PREFIX/libexec/launch.
@@ -187,24 +230,26 @@ $(B)/launch-bench: $(call objs,$(BENCH_JOB) worker/bench_host.c) $(B)/liblaunch.
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LIBS) -lm -o $@
 
-$(B)/launch-bench-nccl: $(call objs,$(BENCH_JOB) worker/bench_nccl.c) $(B)/liblaunch_nccl.a $(B)/liblaunch.a
+$(B)/launch-bench-nccl: $(call objs,worker/bench_nccl.c)
+$(B)/launch-bench-rccl: $(call rccl_objs,worker/bench_nccl.c)
+$(B)/launch-bench-%: $(call objs,$(BENCH_JOB)) $(B)/liblaunch_%.a $(B)/liblaunch.a
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(BACKEND_LIBS) $(LIBS) -lm -o $@
 
-EXAMPLE_LIBS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.a) $(B)/liblaunch.a
-EXAMPLE_SOS := $(if $(WITH_NCCL),$(B)/liblaunch_nccl.so) $(B)/liblaunch.so
+EXAMPLE_LIBS := $(if $(GPU),$(B)/liblaunch_$(GPU).a) $(B)/liblaunch.a
+EXAMPLE_SOS := $(if $(GPU),$(B)/liblaunch_$(GPU).so) $(B)/liblaunch.so
 .SECONDEXPANSION:
 $(B)/examples/%: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_LIBS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(BACKEND_LIBS) $(LIBS) -lm -o $@
 
 # The same job as a shared object, for launch-run.
 $(B)/examples/%.so: $(B)/obj/examples/$$*/$$*.o $(EXAMPLE_SOS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -shared $< -L$(B) $(if $(WITH_NCCL),-llaunch_nccl) -llaunch $(NCCL_LIBS) \
-	    -Wl,-rpath,'$$ORIGIN/..' $(NCCL_RPATH) $(LIBS) -lm -o $@
+	$(Q)$(CC) $(LDFLAGS) -shared $< -L$(B) $(addprefix -llaunch_,$(GPU)) -llaunch $(BACKEND_LIBS) \
+	    -Wl,-rpath,'$$ORIGIN/..' $(LIBS) -lm -o $@
 
 # ---- tests ----
 $(B)/tests/unit: $(TESTS) $(TESTED)
@@ -213,28 +258,43 @@ $(B)/tests/unit: $(TESTS) $(TESTED)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LIBUV) $(LIBYAML) $(LIBS) -lm -o $@
 
 # CUDA, NCCL and NVML that run on a CPU, under the real sonames; and the workers tests/fake/NAME_job.c and the
-# examples with worker/nccl.c, compiled and linked against them.
+# examples with worker/nccl.c, compiled and linked against them. In rccl/ the same sources as HIP and RCCL, and some of the workers.
 FAKE = $(B)/tests/fake
 fake_objs = $(patsubst %.c,$(B)/fake-obj/%.o,$(1))
-$(B)/fake-obj/examples/%.o: OUR_CFLAGS += -Iworker -DLAUNCH_WITH_NCCL
+fake_rccl_objs = $(patsubst %.c,$(B)/fake-obj/rccl/%.o,$(1))
+$(B)/fake-obj/%.o: OUR_CFLAGS += -fvisibility=default -Itests/fake/include
+$(B)/fake-obj/examples/%.o $(B)/fake-obj/rccl/examples/%.o: OUR_CFLAGS += -Iworker -DLAUNCH_WITH_NCCL
+$(B)/fake-obj/rccl/%.o: OUR_CFLAGS += $(ON_HIP)
+$(B)/fake-obj/rccl/%.o: %.c $(B)/flags
+	$(call say,CC $< against the fakes for RCCL)
+	@mkdir -p $(@D)
+	$(Q)$(compile)
 $(B)/fake-obj/%.o: %.c $(B)/flags
 	$(call say,CC $< against the fakes)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(OUR_CFLAGS) -fvisibility=default -Itests/fake/include $(CPPFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(compile)
 
+FAKE_NCCL := tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
-$(FAKE)/libnccl.so.2: $(call fake_objs,tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c) $(FAKE)/libcudart.so.13
+$(FAKE)/libnccl.so.2: $(call fake_objs,$(FAKE_NCCL)) $(FAKE)/libcudart.so.13
+$(FAKE)/rccl/libamdhip64.so.6: $(call fake_rccl_objs,tests/fake/cudart.c)
+$(FAKE)/rccl/librccl.so.1: $(call fake_rccl_objs,$(FAKE_NCCL)) $(FAKE)/rccl/libamdhip64.so.6
 $(FAKE)/libnvidia-ml.so.1: $(call fake_objs,tests/fake/nvml.c tests/fake/nvml_machine.c tests/fake/nvml_events.c tests/fake/nvml_health.c)
 $(FAKE)/libnomemory.so: $(call fake_objs,tests/fake/nomemory.c)
 $(FAKE)/libpidfd.so: $(call fake_objs,tests/fake/pidfd.c)
 $(FAKE)/libfaults.so: $(call fake_objs,tests/fake/faults.c)
+link_fake_lib = $(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -lm -o $@
 $(FAKE)/lib%:
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ $(LIBS) -lm -o $@
+	$(Q)$(link_fake_lib)
+$(FAKE)/rccl/lib%:
+	$(call say,LD $@)
+	@mkdir -p $(@D)
+	$(Q)$(link_fake_lib)
 
 FAKE_PARTS := $(call fake_objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.a $(FAKE)/libnccl.so.2 $(FAKE)/libcudart.so.13
-link_fake = $(CC) $(LDFLAGS) $^ $(LIBS) -lm -Wl,-rpath,'$$ORIGIN' -o $@
+link_fake = $(CC) $(LDFLAGS) $(filter %.o,$^) $(filter-out %.o,$^) $(LIBS) -lm -Wl,-rpath,'$$ORIGIN' -o $@
 $(FAKE)/%_job: $(B)/fake-obj/tests/fake/%_job.o $(FAKE_PARTS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
@@ -247,6 +307,13 @@ $(FAKE_EXAMPLES): $(FAKE)/%: $(B)/fake-obj/examples/$$*/$$*.o $(FAKE_PARTS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$(Q)$(link_fake)
+$(FAKE)/rccl/rank_sum: $(call fake_rccl_objs,examples/rank_sum/rank_sum.c)
+$(FAKE)/rccl/heal_job: $(call fake_rccl_objs,tests/fake/heal_job.c)
+$(FAKE)/rccl/launch-bench-rccl: $(call fake_objs,$(BENCH_JOB)) $(call fake_rccl_objs,worker/bench_nccl.c)
+$(addprefix $(FAKE)/rccl/,rank_sum heal_job launch-bench-rccl): $(call fake_rccl_objs,$(NCCL_FILES)) $(PROTO) $(B)/liblaunch.a \
+    $(FAKE)/rccl/librccl.so.1 $(FAKE)/rccl/libamdhip64.so.6
+	$(call say,LD $@)
+	$(Q)$(link_fake)
 
 # Helpers are as small as they can be: what they cost is measured with them. Only those named here see the agent.
 $(B)/tests/bench/deathwatch: $(filter-out %/agent/main.o,$(AGENT)) $(CONFIG)
@@ -256,11 +323,11 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(PROTO) $(B)/liblaunch.a
 	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(if $(findstring /obj/agent/,$^),$(LIBUV) $(LIBYAML)) $(LIBS) -lm -o $@
 
 # The jobs of tests/gpu, with the real libraries; with the fakes heal is $(FAKE)/gpu_heal. nvml_count.so is preloaded.
-$(B)/obj/tests/gpu/%.o: OUR_CFLAGS += $(NCCL_CFLAGS)
+$(B)/obj/tests/gpu/%.o: OUR_CFLAGS += $(GPU_CFLAGS)
 $(B)/tests/gpu/%: $(B)/obj/tests/gpu/%.o $(EXAMPLE_LIBS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) $^ $(NCCL_LIBS) $(NCCL_RPATH) $(LIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(BACKEND_LIBS) $(LIBS) -o $@
 $(B)/tests/gpu/nvml_count.so: $(B)/obj/tests/gpu/nvml_count.o $(PROTO)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
@@ -323,7 +390,7 @@ SOURCES := $(wildcard $(foreach d,proto config agent agent/* worker tests tests/
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 # Without NCCL's headers its backend can't be read by clang-tidy.
-TIDY := $(filter-out $(if $(WITH_NCCL),,$(NCCL_FILES) worker/bench_nccl.c) worker/rccl.c,$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
+TIDY := $(filter-out $(if $(WITH_NCCL),,$(NCCL_FILES) worker/bench_nccl.c),$(filter proto/% config/% agent/% worker/%.c,$(filter %.c,$(SOURCES))))
 
 lint: $(if $(WORKER),$(B)/liblaunch.so)
 	@failed=; note() { echo "lint: $$1 failed"; failed=1; }; \
@@ -382,10 +449,10 @@ D = $(DESTDIR)$(PREFIX)
 put_lib = install -m 644 $(B)/$(1).a $(D)/lib/ && \
 	install -m 755 $(B)/$(1).so $(D)/lib/$(1).so.$(VERSION) && \
 	ln -sf $(1).so.$(VERSION) $(D)/lib/$(1).so.0 && ln -sf $(1).so.0 $(D)/lib/$(1).so
-put_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@NCCL_CFLAGS@|$(NCCL_PC_CFLAGS)|' \
-	-e 's|@NCCL_LIBS@|$(NCCL_PC_LIBS)|' worker/$(1).pc.in >$(D)/lib/pkgconfig/$(1).pc
-NCCL_PC_CFLAGS = $(subst -isystem ,-I,$(NCCL_CFLAGS))
-NCCL_PC_LIBS = $(addprefix -L,$(sort $(patsubst %/,%,$(dir $(NCCL_LIBS))))) -lnccl -lcudart
+# $(call put_pc,NAME,template,BACKEND,its libraries)
+put_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@NAME@|$(1)|' -e 's|@BACKEND@|$(3)|' \
+	-e 's|@CFLAGS@|$(subst -isystem ,-I,$($(3)_CFLAGS))|' \
+	-e 's|@LIBS@|$(addprefix -L,$(sort $(patsubst %/,%,$(dir $($(3)_LIBS))))) $(4)|' worker/$(2).pc.in >$(D)/lib/pkgconfig/$(1).pc
 
 # Manual page and completions: the program prints them.
 $(B)/doc/%: $(B)/launch
@@ -402,17 +469,17 @@ install: all $(addprefix $(B)/doc/,man bash zsh fish)
 	install -m 755 $(HELPERS) $(D)/libexec/launch/
 	install -m 644 worker/launch.h $(D)/include/
 	$(call put_lib,liblaunch)
-	$(call put_pc,launch)
-ifdef WITH_NCCL
-	install -m 644 worker/launch_nccl.h $(D)/include/
-	$(call put_lib,liblaunch_nccl)
-	$(call put_pc,launch_nccl)
-endif
+	$(call put_pc,launch,launch)
+	$(if $(GPUS),install -m 644 worker/launch_nccl.h $(D)/include/)
+	$(if $(WITH_NCCL),$(call put_lib,liblaunch_nccl))
+	$(if $(WITH_NCCL),$(call put_pc,launch_nccl,launch_nccl,NCCL,-lnccl -lcudart))
+	$(if $(WITH_RCCL),$(call put_lib,liblaunch_rccl))
+	$(if $(WITH_RCCL),$(call put_pc,launch_rccl,launch_nccl,RCCL,-lrccl -lamdhip64))
 
 # ---- a Debian package of what is installed ----
 DEB_ROOT = $(B)/deb
 DEB_ARCH = $(shell dpkg --print-architecture)
-# What the programs need, by dpkg-dev. NCCL and CUDA come from elsewhere: Debian has no package to name for them.
+# What the programs need, by dpkg-dev. NCCL and CUDA, RCCL and HIP come from elsewhere.
 DEB_NEEDS = $$(mkdir -p debian && touch debian/control && dpkg-shlibdeps -O --ignore-missing-info -lusr/lib \
 	usr/bin/launch usr/libexec/launch/launch-run usr/libexec/launch/launch-bench usr/lib/liblaunch.so 2>debian/log | sed -n 's/^shlibs:Depends=//p')
 define DEB_CONTROL
@@ -423,7 +490,7 @@ Maintainer: $(or $(DEBFULLNAME),launch developers) <$(or $(DEBEMAIL),root@localh
 Section: utils
 Priority: optional
 Depends: @NEEDS@
-Suggests: libnccl2
+Suggests: libnccl2 | librccl1
 Installed-Size: @SIZE@
 Description: starts and watches the workers of a multi-GPU job
  A drop-in for torchrun on one server: starts the workers, gives each its rank,

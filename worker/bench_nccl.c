@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Over NCCL. Calls are as light as nccl-tests' own: one launch_nccl_enter() for many, and a bare poll of the stream after
+/* Over NCCL or RCCL. Calls are as light as nccl-tests' own: one launch_nccl_enter() for many, and a bare poll of the stream after
  * them. What the library has not (alltoall, gather and scatter before 2.28) is made of sends, as there. */
 #include "bench.h"
+#include "gpu_api.h"
 #include "launch_nccl.h"
 
 #include "../proto/clock.h"
@@ -19,7 +20,16 @@
 #define ALL_TYPES ((1u << BENCH_TYPES_N) - 1)
 #define FP8_TYPES (1u << BENCH_TYPE_F8E4M3 | 1u << BENCH_TYPE_F8E5M2)
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+/* RCCL: 8-bit floats are another format on some AMD GPUs than on others, and alltoall had another name before it was here. */
+#ifdef __HIP_PLATFORM_AMD__
+#define HAS(version) 0
+#else
+#define HAS(version) (NCCL_VERSION_CODE >= (version))
+#endif
+#define HAS_FP8 HAS(NCCL_VERSION(2, 24, 0))
+#define HAS_SHARES HAS(NCCL_VERSION(2, 28, 0))
+
+#if HAS_FP8
 #define F8E4M3 ncclFloat8e4m3
 #define F8E5M2 ncclFloat8e5m2
 #define TYPES_HERE ALL_TYPES
@@ -47,7 +57,7 @@ static const ncclRedOp_t OPS[BENCH_OPS_N] = {
 #pragma weak ncclMemAlloc
 #pragma weak ncclMemFree
 #endif
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+#if HAS_SHARES
 #pragma weak ncclAlltoAll
 #pragma weak ncclGather
 #pragma weak ncclScatter
@@ -70,12 +80,30 @@ static int fail_cuda(struct bench *b, const char *call, cudaError_t e)
 
 /* ---- the device ---- */
 
-static void put_uuid(char *to, size_t size, const unsigned char u[16])
+#ifdef __HIP_PLATFORM_AMD__
+/* 16 characters; HIP's properties have none before ROCm 6. */
+static cudaError_t get_uuid(char *to, size_t size, const struct cudaDeviceProp *properties,
+                            int device)
 {
+    hipUUID uuid;
+    hipError_t e = hipDeviceGetUuid(&uuid, device);
+    (void)properties;
+    if (e == hipSuccess)
+        snprintf(to, size, "GPU-%.16s", uuid.bytes);
+    return e;
+}
+#else
+static cudaError_t get_uuid(char *to, size_t size, const struct cudaDeviceProp *properties,
+                            int device)
+{
+    const unsigned char *u = (const unsigned char *)properties->uuid.bytes;
+    (void)device;
     snprintf(to, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
              u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
              u[14], u[15]);
+    return cudaSuccess;
 }
+#endif
 
 static int describe(struct bench *b, struct bench_device *ret)
 {
@@ -90,9 +118,10 @@ static int describe(struct bench *b, struct bench_device *ret)
         e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (e == cudaSuccess)
+        e = get_uuid(ret->uuid, sizeof ret->uuid, properties, device);
     if (e == cudaSuccess) {
         snprintf(ret->name, sizeof ret->name, "%.79s", properties->name);
-        put_uuid(ret->uuid, sizeof ret->uuid, (const unsigned char *)properties->uuid.bytes);
         ret->memory_bytes = properties->totalGlobalMem;
         ret->device = device;
         ret->sm = 10 * major + minor;
@@ -151,9 +180,9 @@ static int gpu_alloc(struct bench *b, char **ret, size_t bytes)
     void *data = NULL;
     bytes = bytes ? bytes : 1;
     if (!b->window)
-        e = cudaMallocHost(&b->window, BENCH_WINDOW_BYTES);
+        e = cudaHostAlloc(&b->window, BENCH_WINDOW_BYTES, cudaHostAllocDefault);
     if (e != cudaSuccess)
-        return fail_cuda(b, "cudaMallocHost", e);
+        return fail_cuda(b, CALL_NAME(cudaHostAlloc), e);
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
     if (has_mem_alloc()) {
         if (ncclMemAlloc(&data, bytes) != ncclSuccess)
@@ -165,7 +194,7 @@ static int gpu_alloc(struct bench *b, char **ret, size_t bytes)
 #endif
     e = cudaMalloc(&data, bytes);
     *ret = data;
-    return e == cudaSuccess ? LAUNCH_OK : fail_cuda(b, "cudaMalloc", e);
+    return e == cudaSuccess ? LAUNCH_OK : fail_cuda(b, CALL_NAME(cudaMalloc), e);
 }
 
 static void gpu_free(char *data)
@@ -190,7 +219,8 @@ static int done(struct bench *b, const char *call, cudaError_t e)
 
 static int copy(struct bench *b, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    return done(b, "cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, state.stream));
+    return done(b, CALL_NAME(cudaMemcpyAsync),
+                cudaMemcpyAsync(to, from, bytes, kind, state.stream));
 }
 
 static int gpu_put(struct bench *b, char *to, const void *from, size_t bytes)
@@ -210,7 +240,7 @@ static int gpu_move(struct bench *b, char *to, const char *from, size_t bytes)
 
 static int gpu_zero(struct bench *b, char *to, size_t bytes)
 {
-    return done(b, "cudaMemsetAsync", cudaMemsetAsync(to, 0, bytes, state.stream));
+    return done(b, CALL_NAME(cudaMemsetAsync), cudaMemsetAsync(to, 0, bytes, state.stream));
 }
 
 /* ---- mulsum's operation ---- */
@@ -293,7 +323,7 @@ static ncclResult_t call_shares(const struct bench_plan *p, const char *in, char
 {
     if (p->count == 0)
         return ncclSuccess;
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+#if HAS_SHARES
     if (state.library >= NCCL_VERSION(2, 28, 0)) {
         ncclDataType_t type = TYPES[p->type];
         if (p->collective == BENCH_ALLTOALL)
@@ -342,7 +372,7 @@ static int await(struct bench *b)
         if (e == cudaSuccess)
             return LAUNCH_OK;
         if (e != cudaErrorNotReady)
-            return fail_cuda(b, "cudaStreamQuery", e);
+            return fail_cuda(b, CALL_NAME(cudaStreamQuery), e);
         if (clock_now_ns() >= look_ns) {
             ncclResult_t async = ncclSuccess;
             r = launch_nccl_call(b->l, ncclCommGetAsyncError(state.comm, &async) ?: async);

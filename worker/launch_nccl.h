@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of liblaunch that names NCCL's and CUDA's types: link with -llaunch_nccl -llaunch
- * -lnccl -lcudart.
+ * -lnccl -lcudart. For AMD GPUs it names RCCL's and HIP's, when __HIP_PLATFORM_AMD__ is defined, as by hipcc: link with
+ * -llaunch_rccl -llaunch -lrccl -lamdhip64. The calls are the same; read hipX below where it says cudaX, and RCCL for NCCL.
  *
  *     ncclComm_t comm; cudaStream_t stream;
  *     launch_nccl_comm(l, &comm, &stream);                      once per generation
@@ -16,8 +17,15 @@
 
 #include "launch.h"
 
+#if defined(__HIP_PLATFORM_AMD__) || defined(__HIP__)
+#include <hip/hip_runtime_api.h>
+#include <rccl/rccl.h>
+#define LAUNCH_STREAM hipStream_t
+#else
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#define LAUNCH_STREAM cudaStream_t
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,7 +39,8 @@ extern "C" {
  * names the option).
  * LAUNCH_TIMEOUT, LAUNCH_AGAIN, LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL said no, text with
  * NCCL's last error. */
-LAUNCH_API int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_stream);
+LAUNCH_API int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, LAUNCH_STREAM *ret_stream);
+#undef LAUNCH_STREAM
 
 /* Memory of the device that is kept: launch_keep() for what cudaMalloc() gave. launch_meet() copies it over NCCL; a rank
  * that is a commit behind wants as much beside it, and one that has the state 64 MiB. Piece by piece in the same order as

@@ -225,7 +225,7 @@ static int make_comm(struct nccl *n)
     nccl_prepare_sharing(n->l);
     cudaError_t e = cudaSetDevice(launch_device(n->l));
     if (e != cudaSuccess)
-        return nccl_fail_cuda(n->l, "cudaSetDevice", e);
+        return nccl_fail_cuda(n->l, CALL_NAME(cudaSetDevice), e);
     int r = line_open(&n->line, n->l);
     if (r != LAUNCH_OK)
         return r;
@@ -376,7 +376,7 @@ static int wait_stream(struct nccl *n)
     for (;;) {
         cudaError_t e = cudaStreamQuery(n->line->stream);
         if (e != cudaSuccess && e != cudaErrorNotReady)
-            return nccl_fail_cuda(n->l, "cudaStreamQuery", e);
+            return nccl_fail_cuda(n->l, CALL_NAME(cudaStreamQuery), e);
 
         /* Also when the work is done: collectives that were cut short look like finished ones.
          * A request to stop does not spoil finished work; it meets the job at its next step. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the CUDA + NCCL backend, shared by its files worker/nccl*.c. Not installed. */
+/* The inside of the CUDA + NCCL backend, shared by its files worker/nccl*.c, which are the HIP + RCCL backend, too
+ * (gpu_api.h). Not installed. */
 #ifndef LAUNCH_WORKER_NCCL_INSIDE_H
 #define LAUNCH_WORKER_NCCL_INSIDE_H
 
 #include "launch_nccl.h"
 
 #include "device.h"
+#include "gpu_api.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -138,7 +138,7 @@ int line_open(struct line **ret, struct launch *l)
     cudaError_t e = cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking);
     if (e != cudaSuccess) {
         free(line);
-        return nccl_fail_cuda(l, "cudaStreamCreateWithFlags", e);
+        return nccl_fail_cuda(l, CALL_NAME(cudaStreamCreateWithFlags), e);
     }
     pthread_mutexattr_t attr;
     pthread_mutexattr_init(&attr);

@@ -28,7 +28,7 @@ static int memory_move(void *device, void *to, const void *from, size_t bytes)
 {
     struct nccl *n = device;
     cudaError_t e = cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
-    return e == cudaSuccess ? LAUNCH_OK : nccl_fail_cuda(n->l, "cudaMemcpy", e);
+    return e == cudaSuccess ? LAUNCH_OK : nccl_fail_cuda(n->l, CALL_NAME(cudaMemcpy), e);
 }
 
 /* data: NULL: there is no use for what comes. `beside`: a chunk's room then. */

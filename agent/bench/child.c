@@ -218,14 +218,18 @@ int child_run(const struct child_request *request, struct child_end *ret, struct
     return rc;
 }
 
-int child_find_job(bool gpus, char **ret_path, struct err *err)
+int child_find_job(enum gpu_vendor gpus, char **ret_path, struct err *err)
 {
+    static const struct {
+        const char *name, *does;
+    } JOBS[] = {
+        [GPU_NONE] = {"launch-bench", "measures host memory"},
+        [GPU_NVIDIA] = {"launch-bench-nccl", "measures NCCL (launch was built without it?)"},
+        [GPU_AMD] = {"launch-bench-rccl", "measures RCCL (launch was built without it?)"},
+    };
     const char *given = getenv(CHILD_ENV_JOB);
     if (!given || !*given)
-        return program_find_ours(gpus ? "launch-bench-nccl" : "launch-bench",
-                                 gpus ? "measures NCCL (launch was built without it?)"
-                                      : "measures host memory",
-                                 ret_path, err);
+        return program_find_ours(JOBS[gpus].name, JOBS[gpus].does, ret_path, err);
     *ret_path = realpath(given, NULL);
     return *ret_path ? 0 : err_set_errno(err, -errno, CHILD_ENV_JOB ": '%s'", given);
 }

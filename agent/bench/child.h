@@ -5,6 +5,7 @@
 #define LAUNCH_AGENT_BENCH_CHILD_H
 
 #include "../../proto/err.h"
+#include "../gpu.h"
 #include "../tail.h"
 
 #include <stdbool.h>
@@ -35,8 +36,8 @@ struct child_end {
 MUST_CHECK int child_run(const struct child_request *request, struct child_end *ret,
                          struct err *err);
 
-/* The job that measures: launch-bench-nccl for GPUs, else launch-bench, where program_find_ours() looks, or what LAUNCH_BENCH_JOB
- * says. *ret_path: owned by the caller. -ENOENT, -ENOMEM. */
-MUST_CHECK int child_find_job(bool gpus, char **ret_path, struct err *err);
+/* The job that measures: launch-bench-nccl or launch-bench-rccl for GPUs, launch-bench for GPU_NONE, where program_find_ours()
+ * looks, or what LAUNCH_BENCH_JOB says. *ret_path: owned by the caller. -ENOENT, -ENOMEM. */
+MUST_CHECK int child_find_job(enum gpu_vendor gpus, char **ret_path, struct err *err);
 
 #endif

@@ -67,13 +67,13 @@ int bench_options_init(struct bench_options *o, const char *command, char *const
         rc = count_workers(o, n, err);
     if (rc == 0)
         rc = plan_make(&o->plan, &o->spec, err);
-    o->gpus = rc == 0 && o->plan.gpu_set.n > 0 && o->plan.gpus.vendor == GPU_NVIDIA;
+    o->gpus = rc == 0 && o->plan.gpu_set.n > 0 && o->plan.gpus.vendor != GPU_NONE;
     if (o->gpus && o->plan.world_size > o->plan.gpu_set.n && !o->spec.share_gpus)
         rc = err_set(err, -EINVAL, "%s: %u workers for %u GPU%s: fewer, or --share-gpus", command,
                      o->plan.world_size, o->plan.gpu_set.n, o->plan.gpu_set.n == 1 ? "" : "s");
     if (rc < 0)
         return rc == -ENOMEM ? EXIT_CODE_OURS : EXIT_CODE_USAGE;
-    rc = child_find_job(o->gpus, &o->job, err);
+    rc = child_find_job(o->gpus ? o->plan.gpus.vendor : GPU_NONE, &o->job, err);
     return rc == 0 ? 0 : rc == -ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_OURS;
 }
 

@@ -28,7 +28,7 @@ struct bench {
     struct bench_run *runs; /* owned: of the whole sweep, runs_n of them before `run` */
     unsigned runs_n;
     struct verdict verdict;
-    bool gpus;
+    enum gpu_vendor gpus; /* that the ranks work on; GPU_NONE: host memory */
     unsigned ranks;
     char *job; /* owned: its path */
     FILE *json;
@@ -159,7 +159,7 @@ static int look(struct bench *b, struct err *err)
         rc = plan_make(&plan, &spec, err);
     if (rc == 0) {
         unsigned gpus = plan.gpus_wanted ? plan.gpus_wanted : plan.gpu_set.n;
-        b->gpus = gpus > 0;
+        b->gpus = gpus ? plan.gpus.vendor : GPU_NONE;
         b->ranks = plan.world_size;
         if (gpus && b->ranks > gpus && !spec.share_gpus)
             rc = err_set(err, -EINVAL, "-g: %u ranks for %u GPU%s: ask for fewer, or --share-gpus",

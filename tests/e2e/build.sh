@@ -47,8 +47,15 @@ quick; check "another compiler makes everything again" test "$(objects | wc -w)"
 quick CFLAGS='-O0 -g0'; check "other flags make everything again" test "$(objects | wc -w)" -gt 30
 quick CFLAGS='-O0 -g0' V=1; check "V=1 of nothing is nothing" not has ' -c ' ../log
 touch agent/tail.c; quick CFLAGS='-O0 -g0' V=1; check "V=1 shows the command" has "-c agent/tail.c -o build/obj/agent/tail.o" ../log
+mkdir -p ../rocm/include/hip ../rocm/include/rccl ../rocm/lib; touch ../rocm/include/{hip/hip_runtime_api,rccl/rccl}.h ../rocm/lib/lib{amdhip64.so.6,rccl.so.1}
+quick CFLAGS='-O0 -g0' V=1 ROCM_HOME="$PWD/../rocm" build/liblaunch_rccl.a build/liblaunch_rccl.so build/launch-bench-rccl build/examples/rank_sum
+check "a ROCm that is there gives an RCCL part" test -e build/liblaunch_rccl.a -a -e build/liblaunch_rccl.so -a -x build/launch-bench-rccl
+check "of the NCCL part's sources: $(cat ../log)" has 'D__HIP_PLATFORM_AMD__ .*-include worker/gpu_api.h .*-c worker/nccl.c -o build/obj/rccl/worker/nccl.o' ../log
+check "which examples have, too, where there is no NCCL" has 'liblaunch_rccl.a .*/librccl.so.1 .*/libamdhip64.so.6 .*-o build/examples/rank_sum' ../log
 make NCCL=0 CC=no-such-cc >../log 2>&1; check "a missing compiler is an error" test $? = 2; check "that names it" has no-such-cc ../log
-check "a CUDA that is not there: one line, with the variable" test "$(grep -c '^nccl: skipped, no .*CUDA_HOME=' <(make CUDA_HOME=/no/such/dir CFLAGS='-O0 -g0' 2>&1))" = 1
+make CUDA_HOME=/no/such/dir ROCM_HOME=/no/such/dir CFLAGS='-O0 -g0' >../log 2>&1
+check "a CUDA that is not there: one line, with the variable" test "$(grep -c '^nccl: skipped, no .*CUDA_HOME=' ../log)" = 1
+check "a ROCm that is not there, likewise" test "$(grep -c '^rccl: skipped, no .*librccl.so (set ROCM_HOME=' ../log)" = 1
 make clean >../log 2>&1; check "make clean leaves the tree as it was: $(diff before <(listing))" cmp -s before <(listing)
 check "and no build/" test ! -e build
 finish

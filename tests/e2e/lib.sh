@@ -54,19 +54,25 @@ reap() { pkill -9 -fx "sleep $TAG" 2>/dev/null; true; }
 # fake_nvml ROOT: the NVML of tests/fake becomes that of the machine below ROOT
 fake_nvml() { mkdir -p "$1/usr/lib"; ln -sfn "$BUILD/tests/fake/libnvidia-ml.so.1" "$1/usr/lib/"; }
 
-# gpus N [AMD]: a fake machine below ./machine with N NVIDIA GPUs, announced by LAUNCH_SYSROOT
+# gpus N [AMD]: a fake machine below ./machine with N GPUs, NVIDIA's or AMD's, announced by LAUNCH_SYSROOT
 gpus() {
     local i pci
     export LAUNCH_SYSROOT=$PWD/machine
+    unset CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES
     rm -rf machine; mkdir -p machine/dev machine/proc/driver/nvidia/gpus
     for ((i = 0; i < $1; i++)); do
+        if [ "${2:-}" = AMD ]; then
+            pci=machine/sys/class/kfd/kfd/topology/nodes/$((i + 1))
+            mkdir -p $pci machine/dev/dri; echo $((100 + i)) >$pci/gpu_id; : >machine/dev/dri/renderD$((128 + i))
+            printf 'drm_render_minor %d\nlocation_id %d\ndomain 0\n' $((128 + i)) $(((16 + i) << 8)) >$pci/properties
+            continue
+        fi
         pci=$(printf '0000:%02x:00.0' $((16 + i)))
         mkdir -p "machine/proc/driver/nvidia/gpus/$pci"
         printf 'Model: \t\t Fake GPU\nGPU UUID: \t GPU-%08x-0000-0000-0000-00000000000%x\nBus Location: \t %s\nDevice Minor: \t %d\n' \
             $((160 + i)) "$i" "$pci" "$i" >"machine/proc/driver/nvidia/gpus/$pci/information"
         : >"machine/dev/nvidia$i"
     done
-    unset CUDA_VISIBLE_DEVICES
 }
 
 # A memory cgroup of our own, v2 or v1, with 96 MiB, in $group; "" if none can be had. Whoever calls it removes it.

@@ -2,8 +2,9 @@
 /* A CUDA runtime that runs on a CPU: device memory is heap memory, and a stream is a queue
  * whose head makes progress whenever somebody asks about the stream. Found under the real
  * library's soname through LD_LIBRARY_PATH, so that programs built for CUDA run unchanged.
+ * With worker/gpu_api.h the same file is a HIP runtime (tests/fake/rccl/); FAKE_CUDA_FAIL still takes CUDA's names.
  *
- *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it
+ *   FAKE_GPUS=N         number of devices, 8 if unset; CUDA_VISIBLE_DEVICES (indices) narrows it; HIP: HIP_VISIBLE_DEVICES before it
  *   FAKE_GPU_BUS=LIST   their PCI addresses, with commas
  *   FAKE_SM=N           their compute capability, 90 if unset
  *   FAKE_GPU_MIB=N      their memory, 1024 if unset
@@ -12,6 +13,10 @@
  *   FAKE_LEAKS=1        tells at exit of streams that were not destroyed, and of threads that are still there
  *   FAKE_CUDA_FAIL=call that call, by name, fails with cudaErrorUnknown */
 #include "stream.h"
+
+#ifdef __HIP_PLATFORM_AMD__
+#include <hip/hip_runtime_api.h>
+#endif
 
 #include <dirent.h>
 #include <pthread.h>
@@ -70,10 +75,20 @@ static bool hangs(void)
     return hang && strcmp(hang, "1") == 0;
 }
 
+static const char *visible_devices(void)
+{
+#ifdef __HIP_PLATFORM_AMD__
+    const char *hip = getenv("HIP_VISIBLE_DEVICES");
+    if (hip && *hip)
+        return hip;
+#endif
+    return getenv("CUDA_VISIBLE_DEVICES");
+}
+
 /* Fills in the physical index of every visible device; returns how many. */
 static int devices(int physical[DEVICES_MAX])
 {
-    const char *gpus = getenv("FAKE_GPUS"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const char *gpus = getenv("FAKE_GPUS"), *visible = visible_devices();
     int total = gpus ? atoi(gpus) : 8, n = 0;
 
     if (!visible) {
@@ -217,6 +232,20 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return cudaSuccess;
 }
 
+#ifdef __HIP_PLATFORM_AMD__
+hipError_t hipDeviceGetUuid(hipUUID *uuid, int device)
+{
+    char text[sizeof uuid->bytes + 1];
+    int physical[DEVICES_MAX];
+
+    if (device < 0 || device >= devices(physical))
+        return hipErrorInvalidDevice;
+    snprintf(text, sizeof text, "%016x", 0x5eed0000u + (unsigned)physical[device]);
+    memcpy(uuid->bytes, text, sizeof uuid->bytes);
+    return hipSuccess;
+}
+#endif
+
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
     *left = *total = memory_bytes();
@@ -244,9 +273,9 @@ cudaError_t cudaFree(void *ptr)
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocHost(void **ptr, size_t bytes)
+cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-    return cudaMalloc(ptr, bytes);
+    return flags == cudaHostAllocDefault ? cudaMalloc(ptr, bytes) : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaFreeHost(void *ptr)

@@ -9,7 +9,9 @@ import difflib, os, re, subprocess, sys, tempfile
 RECORD = "tests/lint/abi.txt"
 CC = os.environ.get("CC", "gcc").split()
 # The fakes' headers have the real ones' names, and are everywhere.
-LIBRARIES = {"liblaunch.so": ["launch.h", "device.h", "run.h"], "liblaunch_nccl.so": ["launch_nccl.h"]}
+LIBRARIES = {"liblaunch.so": ["launch.h", "device.h", "run.h"], "liblaunch_nccl.so": ["launch_nccl.h"],
+             "liblaunch_rccl.so": ["launch_nccl.h"]}
+INCLUDE = ["-Itests/fake/include"]
 HEAD = """# What programs that are linked with our libraries rely on. tests/lint/abi.sh compares, and with --update writes it.
 # A line that is new: fine in a release with a higher second number. One that changes or goes: the soname changes, too.
 """
@@ -22,7 +24,7 @@ def cc(*options, text=None):
 def own_text(header):
     """The header after the preprocessor, without what it includes."""
     kept, ours = [], False
-    for line in cc("-E", "-std=gnu17", "-D_GNU_SOURCE", "-Itests/fake/include", f"worker/{header}").splitlines():
+    for line in cc("-E", "-std=gnu17", "-D_GNU_SOURCE", *INCLUDE, f"worker/{header}").splitlines():
         marker = re.match(r'# \d+ "([^"]*)"', line)
         if marker:
             ours = marker[1] == f"worker/{header}"
@@ -44,7 +46,7 @@ def enums(header, text):
     for name, body in re.findall(r"\benum (launch_\w+) \{([^{}]*)\}", text):
         lines.append((f"enum {name}, %zu bytes", f"sizeof(enum {name})"))
         lines += [(f"{name} {c} = %lld", f"(long long){c}") for c in re.findall(r"\b(LAUNCH_\w+)", body)]
-    defined = cc("-E", "-dM", "-Itests/fake/include", f"worker/{header}")
+    defined = cc("-E", "-dM", *INCLUDE, f"worker/{header}")
     own = set(re.findall(r"^#define (\w+)", open(f"worker/{header}", encoding="utf-8").read(), re.M))
     for name, arguments, value in re.findall(r"^#define (\w+)(\([^)]*\))? ?(.*)$", defined, re.M):
         if name not in own or name in ("LAUNCH_VERSION", "LAUNCH_API", "LAUNCH_PRINTF") or not value:
@@ -56,7 +58,7 @@ def enums(header, text):
     probe = f'#include <stdio.h>\n#include "worker/{header}"\nint main(void) {{\n'
     probe += "".join(f'printf("{form}\\n", {value});\n' for form, value in lines) + "}\n"
     with tempfile.TemporaryDirectory() as folder:
-        cc("-I.", "-Itests/fake/include", "-x", "c", "-", "-o", f"{folder}/probe", text=probe)
+        cc("-I.", *INCLUDE, "-x", "c", "-", "-o", f"{folder}/probe", text=probe)
         values = subprocess.run([f"{folder}/probe"], capture_output=True, text=True, check=True).stdout
     return values.splitlines() + sorted(macros)
 
@@ -68,6 +70,8 @@ def exported(path):
 
 now, bad = HEAD, False
 for library, headers in LIBRARIES.items():
+    if "rccl" in library:
+        INCLUDE.append("-D__HIP_PLATFORM_AMD__")
     declared = {}
     for header in headers:
         text = own_text(header)

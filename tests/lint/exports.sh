@@ -4,7 +4,7 @@
 # nothing else is visible either, or a job's own names could clash with ours.
 cd "${BUILD:-build}" || exit 2
 bad=0
-for lib in liblaunch.so liblaunch_nccl.so liblaunch.a liblaunch_nccl.a; do
+for lib in liblaunch{,_nccl,_rccl}.{so,a}; do
     [ -e "$lib" ] || continue
     case $lib in *.so) how=-D ;; *) how=-g ;; esac
     extra=$(nm $how --defined-only "$lib" | awk 'NF == 3 && $3 !~ /^launch_/ && $3 != "main" { print $3 }')

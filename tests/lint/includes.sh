@@ -13,7 +13,7 @@ AIRLOCKS = [  # header, files that may name it
     (r"hwloc\.h|hwloc/.*", r"agent/hwloc\.c"),
     (r"nvml\.h", r"agent/nvml\.c"),
     (r"nccl\.h|cuda.*\.h", r"worker/nccl.*\.[ch]|worker/launch_nccl\.h|worker/bench_nccl\.c|examples/.*|tests/.*"),
-    (r"rccl.*\.h|hip/.*", r"worker/rccl\.c|examples/.*"),
+    (r"rccl/.*\.h|hip/.*", r"worker/launch_nccl\.h|examples/.*|tests/.*"),
 ]
 PUBLIC = ["worker/launch.h"]  # stands alone
 bad = 0
