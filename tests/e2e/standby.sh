@@ -58,6 +58,20 @@ kill -9 "$(standby 0)"; until_true has 'a standby \(pid [0-9]+\) was killed by S
 check "and is no failure" test "$(grep -c 'it is replaced' err)" = 2
 end
 
+# One that is warm goes before one that was made for this rank.
+worker slow1.sh <<W
+#!/bin/sh
+[ "\$LAUNCH_SPARE:\$LAUNCH_SLOT" != 1:3 ] || read -r go <gate
+exec "$job" 0
+W
+start --standby=exec --standby-count=2 ./slow1.sh
+until_true says '^standby 0: warm, pid' || fail "the first is warm: $(cat said)"
+check "the second is not: $(cat said)" has '^standby 1: starting, pid' said
+spare=$(standby 0); old=$(cat pid.1); kill -9 "$old"
+until_true is_new 1 "$old" || fail "rank 1 is replaced: $(cat err)"
+check "by the warm one" test "$(cat pid.1)" = "$spare"
+end
+
 # A rank and its standby die before the agent hears of either: the dead one is not taken.
 state() { has "^State:.$2" "/proc/$1/status"; }
 start --standby=exec "$job" 0
