@@ -439,6 +439,7 @@ void heal_done(struct job *job)
                  who, job->generation);
     else
         log_info("healed after %.1f ms: %sgeneration %u", ms, who, job->generation);
+    job->after.healings += !h->grows;
     h->grows = false;
     reserve_fill(&job->reserve);
 }

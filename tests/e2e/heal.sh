@@ -38,7 +38,7 @@ check "a line in the file tells so" has '^launch: pid [0-9]+ is gone; generation
 
 # What can't be healed is started again as a whole, or ends.
 heals --max-restarts=1 "$job" 100 2=kill@50/1 1=exit3@60/2; expect 3 "no restart is left"
-told "why" 'rank 1 of 4 failed first: it exited with code 3'; told "the end" 'exit code 3; no restarts are left'
+told "why" 'rank 1 of 4 failed first: it exited with code 3'; told "the end" 'exit code 3; no restarts are left, after 0 restarts and 1 healing$'
 check "nobody finished" test ! -s out
 heals --log-dir=end "$job" 100 1=exit93@50/1; expect 93 "a rank that asks for the end"
 check "the report is there" has '"exit_code": 93' end/*/failure.json
