@@ -73,6 +73,7 @@ check "the second is not: $(cat said)" has '^standby 1: starting, pid' said
 spare=$(standby 0); old=$(cat pid.1); kill -9 "$old"
 until_true is_new 1 "$old" || fail "rank 1 is replaced: $(cat err)"
 check "by the warm one" test "$(cat pid.1)" = "$spare"
+check "and not by way of the other: $(cat err)" test "$(grep -c 'it is replaced' err)" = 1
 end
 
 # A rank and its standby die before the agent hears of either: the dead one is not taken.
