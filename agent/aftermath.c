@@ -320,13 +320,16 @@ static const char *find_hint(const struct aftermath *a, const struct report *r)
     return r->reason.known && !a->oom ? r->reason.known->fix : hints_find(&facts);
 }
 
-static void describe_next(const struct aftermath *a, int exit_code, const char *why, char *text,
-                          size_t size)
+static void describe_next(const struct aftermath *a, uint32_t restarts, int exit_code,
+                          const char *why, char *text, size_t size)
 {
     if (exit_code < 0)
         snprintf(text, size, "starting all %u rank%s again (restart %u of %u) in %g s",
                  a->world_size, a->world_size == 1 ? "" : "s", a->verdict.counted + 1,
                  a->spec->max_restarts, (double)a->verdict.after_ms / 1000);
+    else if (a->healings)
+        snprintf(text, size, "exit code %d; %s, after %u restart%s and %u healing%s", exit_code,
+                 why, restarts, restarts == 1 ? "" : "s", a->healings, a->healings == 1 ? "" : "s");
     else
         snprintf(text, size, "exit code %d; %s", exit_code, why);
 }
@@ -339,12 +342,13 @@ void aftermath_report(struct aftermath *a, const struct failure *f, uint32_t att
     size_t bytes_n, n;
     char *bytes = read_error_file(a, f, &bytes_n);
     errorfile_parse(&said, bytes, bytes_n);
-    describe_next(a, exit_code, why, next, sizeof next);
+    describe_next(a, attempt, exit_code, why, next, sizeof next);
     struct report r = {.failure = f,
                        .program = a->spec->argv[0],
                        .run_id = a->spec->run_id,
                        .world_size = a->world_size,
                        .attempt = attempt,
+                       .healings = a->healings,
                        .stopped = a->stopped,
                        .others = a->others,
                        .others_n = a->others_n,

@@ -26,6 +26,7 @@ struct aftermath {
     struct restart_verdict verdict; /* the last one */
     struct failure last;            /* of the attempt before */
     uint64_t best_step;             /* that any attempt has reached */
+    uint32_t healings;              /* heal.c's to count: losses after which the others went on */
 
     /* Of this attempt. */
     bool reported;

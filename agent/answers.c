@@ -34,6 +34,8 @@ static void describe(void *user, struct wire_job *ret)
     ret->alive = group_alive(&job->group);
     ret->restarts = job->restarts;
     ret->max_restarts = spec->max_restarts;
+    ret->healings = job->after.healings;
+    ret->generation = job->generation;
     ret->flags = (job->relay ? WIRE_JOB_PIPED : 0) |
                  (spec->detach && job->config->logs->dir ? WIRE_JOB_DETACHED : 0);
     ret->age_ms = ms_since(job->since_ns);

@@ -6,6 +6,7 @@
 #include "../proto/env.h"
 #include "clean.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -335,4 +336,14 @@ int client_find(const char *wanted, struct client_job *ret, struct err *err)
     int rc = client_pick(&jobs, wanted, ret, err);
     client_finish(&jobs);
     return rc;
+}
+
+const char *client_again(const struct wire_job *job, char text[CLIENT_AGAIN_BYTES])
+{
+    int n = snprintf(text, CLIENT_AGAIN_BYTES, "%" PRIu32 " restart%s", job->restarts,
+                     job->restarts == 1 ? "" : "s");
+    if (job->healings)
+        snprintf(text + n, CLIENT_AGAIN_BYTES - (size_t)n, ", %" PRIu32 " healing%s", job->healings,
+                 job->healings == 1 ? "" : "s");
+    return text;
 }

@@ -42,6 +42,10 @@ MUST_CHECK int client_ask(struct client_job *job, enum wire_verb verb, int rank,
                           void (*on_packet)(void *user, const union wire_packet *packet),
                           void *user, struct err *err);
 
+/* "1 restart", or "0 restarts, 2 healings". */
+#define CLIENT_AGAIN_BYTES 48
+const char *client_again(const struct wire_job *job, char text[CLIENT_AGAIN_BYTES]);
+
 /* All its ranks (or `rank`) at one moment, in order. */
 struct client_look {
     struct wire_rank *ranks; /* owned: free() it. n ranks, then `standbys` of those */

@@ -69,22 +69,27 @@ bool heal_consented(struct job *job)
     return job->heal.consented;
 }
 
+/* It has done its work. Whether it has ended as well is a matter of moments, which nothing may depend on. */
+static bool has_left(const struct job *job, uint32_t i)
+{
+    const struct rank *rank = &job->group.ranks[i];
+    return rank->ended ? rank->reason == REASON_NONE
+                       : rank_alive(rank) && host_board_stage(board_of(job), i) == STAGE_LEFT;
+}
+
 /* Ranks that can go on without the lost one. */
 static uint32_t survivors(const struct job *job, uint32_t lost)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < job->world_size; i++)
-        n += i != lost && !heal_knows(job, i) && rank_alive(&job->group.ranks[i]);
+        n += i != lost && !heal_knows(job, i) && rank_alive(&job->group.ranks[i]) &&
+             !has_left(job, i);
     return n;
 }
 
 /* NULL, or why the job can't be healed. */
 static const char *obstacle(struct job *job, uint32_t lost)
 {
-    for (uint32_t i = 0; i < job->world_size; i++)
-        if (i != lost && rank_alive(&job->group.ranks[i]) &&
-            host_board_stage(board_of(job), i) == STAGE_LEFT)
-            return "another rank has left already";
     if (survivors(job, lost) == 0)
         return "no other rank is left";
     if (!job->heal.consented && !all_can_heal(job, lost))
@@ -142,14 +147,13 @@ static void tell_loss(const struct job *job, uint32_t rank, enum loss loss)
     }
 }
 
-/* Ranks that had done their work are needed again, too: a generation has all of them. */
+/* Ranks that had done their work are needed again, too: a generation has all of them. Those that have not ended yet have their
+ * time to: what they write at their end shall be whole. */
 static void call_back_finished(struct job *job)
 {
-    for (uint32_t i = 0; i < job->world_size; i++) {
-        struct rank *rank = &job->group.ranks[i];
-        if (!heal_knows(job, i) && rank->ended && rank->reason == REASON_NONE)
+    for (uint32_t i = 0; i < job->world_size; i++)
+        if (!heal_knows(job, i) && has_left(job, i))
             job->heal.loss[i] = LOSS_PENDING;
-    }
 }
 
 bool heal_accept(struct job *job, uint32_t lost)
@@ -322,6 +326,14 @@ static bool give_up_on(struct job *job, uint32_t i)
 {
     struct rank *rank = &job->group.ranks[i];
     bool killed = heal_knows(job, i);
+    if (killed && !rank->stopped_by_us && !rank->suspected) {
+        log_warn("rank %u had done its work and has not ended within %g s (--heal-timeout); it is "
+                 "killed, as it is needed again",
+                 i, (double)job->config->spec->heal_timeout_ms / 1000);
+        rank_signal(rank, SIGKILL);
+        job->heal.stale = true; /* the others have waited for as long */
+        return true;
+    }
     aftermath_blame(&job->failure, rank, &board_of(job)->board, REASON_HANG, EXIT_CODE_HANG);
     snprintf(job->failure.what, sizeof job->failure.what,
              killed ? "can't be killed (state D?)"
@@ -427,6 +439,7 @@ void heal_done(struct job *job)
                  who, job->generation);
     else
         log_info("healed after %.1f ms: %sgeneration %u", ms, who, job->generation);
+    job->after.healings += !h->grows;
     h->grows = false;
     reserve_fill(&job->reserve);
 }

@@ -2,7 +2,7 @@
 /* See notify.h. Must never know what a sign of life means. */
 #include "notify.h"
 
-#include "sysfile.h"
+#include "procstate.h"
 #include "watch.h"
 
 #include <stddef.h>
@@ -65,25 +65,12 @@ void notify_parse(struct notify_rank *r, const char *text, size_t bytes)
 
 /* ---- senders ---- */
 
-/* Parent of a process; 0: there is no such process. */
-static pid_t parent_of(pid_t pid)
-{
-    char text[512];
-    if (sysfile_read(text, sizeof text, "", "/proc/%d/stat", (int)pid) < 0)
-        return 0;
-    /* "pid (name) state ppid": the name may hold anything. */
-    const char *rest = strrchr(text, ')');
-    if (!rest || strlen(rest) < 5)
-        return 0;
-    return (pid_t)strtol(rest + 4, NULL, 10);
-}
-
 /* Below this process, or gone already. */
 static bool is_ours(pid_t pid)
 {
     pid_t self = getpid();
     for (unsigned depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
-        pid_t parent = parent_of(pid);
+        pid_t parent = procstate_parent(pid);
         if (parent == self)
             return true;
         if (parent == 0)

@@ -99,3 +99,13 @@ enum procstate procstate_of(const char *sysroot, pid_t pid, int *ret_status)
     *ret_status = (int)main_thread.exit_code;
     return PROC_ENDING;
 }
+
+pid_t procstate_parent(pid_t pid)
+{
+    char text[512];
+    if (sysfile_read(text, sizeof text, "", "/proc/%d/stat", (int)pid) < 0)
+        return 0;
+    /* "pid (name) state ppid" */
+    const char *rest = strrchr(text, ')');
+    return !rest || strlen(rest) < 5 ? 0 : (pid_t)strtol(rest + 4, NULL, 10);
+}

@@ -17,4 +17,7 @@ enum procstate {
  * *ret_status, with PROC_ENDING: its wait status; 0 also stands for "not known" (a process of another user). */
 enum procstate procstate_of(const char *sysroot, pid_t pid, int *ret_status);
 
+/* 0: there is no such process. */
+pid_t procstate_parent(pid_t pid);
+
 #endif

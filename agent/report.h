@@ -47,8 +47,9 @@ struct report {
     const char *program;
     const char *run_id;
     uint32_t world_size;
-    uint32_t attempt; /* 0: the first one */
-    uint32_t stopped; /* ranks that were ended because of it */
+    uint32_t attempt;  /* 0: the first one */
+    uint32_t healings; /* of the job, in all attempts */
+    uint32_t stopped;  /* ranks that were ended because of it */
     const struct report_other *others;
     uint32_t others_n; /* all there are; the first REPORT_OTHERS of them can be read */
     const char

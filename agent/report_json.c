@@ -47,6 +47,7 @@ char *report_json(const struct report *r, size_t *ret_n)
     json_text(&m, "run_id", r->run_id);
     json_number(&m, "world_size", true, r->world_size);
     json_number(&m, "attempt", true, r->attempt);
+    json_number(&m, "healings", true, r->healings);
     json_number(&m, "rank", f->has_rank, f->rank);
     json_number(&m, "pid", f->has_rank, f->pid);
     json_text(&m, "reason", reason_name(f->reason));

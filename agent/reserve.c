@@ -101,22 +101,22 @@ static bool is_well(const struct rank *standby)
            procstate_of("", standby->pid, &status) != PROC_ENDING;
 }
 
-/* near: only if it was made like the rank, with its GPU's context. */
-static bool fits(const struct reserve *r, const struct rank *standby, uint32_t rank, bool near)
+/* near: only if it was made like the rank, with its GPU's context; warm: only if it is. */
+static bool fits(const struct reserve *r, uint32_t i, uint32_t rank, bool warm, bool near)
 {
     const struct environ_job *job = &r->config->job;
+    const struct rank *standby = &r->group->spares[i];
     bool own_words = r->config->program->lists != NULL; /* every rank has arguments of its own */
     return environ_fits(job, standby->seat, rank) &&
            (!(own_words || near) || environ_rank_of(job, standby->seat) == rank) &&
-           is_well(standby);
+           (!warm || host_board_is_warm(&r->attempt->board, i)) && is_well(standby);
 }
 
-static bool use(struct reserve *r, uint32_t rank, bool near)
+static bool use(struct reserve *r, uint32_t rank, bool warm, bool near)
 {
     for (uint32_t i = 0; i < r->group->spares_n; i++) {
         struct err err;
-        const struct rank *standby = &r->group->spares[i];
-        if (!fits(r, standby, rank, near))
+        if (!fits(r, i, rank, warm, near))
             continue;
         if (attempt_use_spare(r->attempt, r->config, i, r->pipes[i], rank, &err) == 0)
             return true;
@@ -125,9 +125,12 @@ static bool use(struct reserve *r, uint32_t rank, bool near)
     return false;
 }
 
+/* A warm one of another rank before one of its own that is not: on a GPU that it does not know yet it makes another context, some
+ * tenths of a second, while what a program does before launch_join() takes seconds, and nobody knows how many of them are left. */
 bool reserve_use(struct reserve *r, uint32_t rank)
 {
-    bool used = use(r, rank, true) || use(r, rank, false);
+    bool used = use(r, rank, true, true) || use(r, rank, true, false) ||
+                use(r, rank, false, true) || use(r, rank, false, false);
     if (used)
         reserve_look(r);
     return used;

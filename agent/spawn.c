@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -38,11 +39,14 @@ struct spawn_group {
     struct seat seat[];
 };
 
-/* A few calls deep, no buffers; touched pages only. */
+/* A few calls deep, one small buffer; touched pages only. */
 #define STACK_BYTES (16 * 1024)
 
 /* How long children may take to go to their places. */
 #define PLACED_LIMIT_NS NS_PER_S
+
+/* Without close_range() and /proc: descriptors below this are not inherited. */
+#define BLIND_FDS 4096
 
 #define AUTOGROUP_OF(pid) "/proc/" pid "/autogroup"
 #define BACKGROUND_NICE "10" /* a tenth of what another has, where both want a CPU */
@@ -189,16 +193,54 @@ static _Noreturn void child_fail(struct spawn_record *record, enum spawn_stage s
     child_exit(program_exit_code((int)error));
 }
 
+/* As getdents64(2) writes it; the C library's is another. */
+struct entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* "." and ".." are not. */
+static int number_of(const char *name)
+{
+    int n = 0;
+    for (; *name >= '0' && *name <= '9' && n < INT_MAX / 16; name++)
+        n = n * 10 + *name - '0';
+    return *name ? -1 : n;
+}
+
+/* Before Linux 5.11, or where a filter refuses close_range(): what somebody has left open for us must not reach the worker (ours
+ * is close-on-exec from birth). Marking a descriptor does not change the list that is read. False: there is no /proc. */
+static bool child_mark_listed(void)
+{
+    _Alignas(struct entry) char list[1024];
+    long n = 0,
+         dir = CALL(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return false;
+    while ((n = CALL(SYS_getdents64, dir, list, sizeof list)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct entry *entry = (const struct entry *)(list + at);
+            int fd = number_of(entry->name);
+            if (fd > 2)
+                CALL(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+            at += entry->size;
+        }
+    }
+    CALL(SYS_close, dir);
+    return n == 0;
+}
+
 /* Of 1 024 workers this is a quarter of the start: not to copy the table (1 %), but to close the copies at exec. A table that is
  * shared until here (CLONE_FILES, CLOSE_RANGE_UNSHARE) would be cut only above the child's own pipes, the last ones opened,
  * and the parent could close none of them before it is. */
 static void child_keep_only(const struct spawn_request *request)
 {
-    if (CALL(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
-        /* Before Linux 5.11, or refused: what we know of is close-on-exec from birth anyway. */
-        for (int fd = 3; fd < 256; fd++)
+    if (CALL(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0 && !child_mark_listed())
+        for (int fd = 3; fd < BLIND_FDS; fd++)
             CALL(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
-    }
     for (size_t i = 0; i < ARRAY_LEN(request->keep_fd); i++)
         if (request->keep_fd[i] >= 0)
             CALL(SYS_fcntl, request->keep_fd[i], F_SETFD, 0);

@@ -3,6 +3,8 @@
 
 #include "../proto/base.h"
 #include "../proto/clock.h"
+#include "procstate.h"
+#include "syscalls.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -75,11 +77,36 @@ static void visit_children(pid_t pid, visit_fn *visit, void *user)
     closedir(tasks);
 }
 
+/* The pidfd comes first: it stands for whoever has the pid now, and if that is another one, its parent is another one, too. The
+ * parent that was seen may have died meanwhile: then it is ours. 0: gone, or it can't be read, as without a descriptor. */
+bool tree_signal_child_of(pid_t parent, pid_t pid, int sig)
+{
+    AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0) {
+        pid_t now = procstate_parent(pid);
+        if (now && now != parent && now != getpid())
+            return false;
+        if (syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) == 0)
+            return true;
+    }
+    /* Before Linux 5.3, refused, or no descriptor left: better so than not at all. */
+    return errno != ESRCH && kill(pid, sig) == 0;
+}
+
 struct walk {
     int sig;
-    pid_t group; /* already signalled as a whole */
+    pid_t group;  /* already signalled as a whole */
+    pid_t parent; /* whose children are visited; 0: this process, which reaps them itself */
     unsigned depth;
 };
+
+static void signal_one(const struct walk *walk, pid_t pid)
+{
+    if (walk->parent)
+        tree_signal_child_of(walk->parent, pid, walk->sig);
+    else
+        kill(pid, walk->sig);
+}
 
 static void signal_descendant(void *user, pid_t pid)
 {
@@ -89,18 +116,19 @@ static void signal_descendant(void *user, pid_t pid)
     bool alone = getpgid(pid) != walk->group;
     /* A parent that is killed last would fork anew; its orphans come to us, and the caller looks again. */
     if (alone && walk->sig == SIGKILL)
-        kill(pid, walk->sig);
+        signal_one(walk, pid);
     /* Otherwise below first: a parent that ends of the signal would take its children out of this tree. */
-    walk->depth++;
-    visit_children(pid, signal_descendant, walk);
-    walk->depth--;
+    struct walk below = *walk;
+    below.parent = pid;
+    below.depth++;
+    visit_children(pid, signal_descendant, &below);
     if (alone && walk->sig != SIGKILL)
-        kill(pid, walk->sig);
+        signal_one(walk, pid);
 }
 
 void tree_signal(pid_t pid, int sig)
 {
-    struct walk walk = {.sig = sig, .group = pid};
+    struct walk walk = {.sig = sig, .group = pid, .parent = pid};
     visit_children(pid, signal_descendant, &walk);
     if (kill(-pid, sig) < 0)
         kill(pid, sig); /* died or was held before it became a leader */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Process trees: signalling a worker with everything below it, and ending what re-parented itself to us.
- * Every pid used here is a child or descendant that has not been reaped by us, looked up the moment before
- * the signal; what can be signalled through a process group that we know to exist is. */
+ * A child that we have not reaped keeps its pid, and so does the group that it leads. Whoever is further below may end and be reaped
+ * at any moment, and its pid be another's: it is signalled through a pidfd, and only if it is where it was seen. */
 #ifndef LAUNCH_AGENT_TREE_H
 #define LAUNCH_AGENT_TREE_H
 
@@ -15,6 +15,9 @@ void tree_signal(pid_t pid, int sig);
 /* Sends sig to all our children (and their trees) but those for which keep() is true. keep may be NULL.
  * Returns how many children were signalled. */
 unsigned tree_signal_children(int sig, bool (*keep)(void *user, pid_t pid), void *user);
+
+/* Sends sig to `pid`, which was seen as a child of `parent` a moment ago. False: it is not any more, nor ours, and nobody got it. */
+bool tree_signal_child_of(pid_t parent, pid_t pid, int sig);
 
 /* Whether test(user, ...) is true for pid or for a process below it. */
 bool tree_any(pid_t pid, bool (*test)(void *user, pid_t pid), void *user);

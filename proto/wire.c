@@ -8,8 +8,8 @@
 
 /* No holes, or they would carry our memory to the other side. */
 static_assert(sizeof(struct wire_request) == 24, "layout");
-static_assert(offsetof(struct wire_job, age_ms) == 32, "layout");
-static_assert(sizeof(struct wire_job) == 48 + 16 + 2 * 64 + 128 + 256 + PATH_MAX, "layout");
+static_assert(offsetof(struct wire_job, age_ms) == 40, "layout");
+static_assert(sizeof(struct wire_job) == 56 + 16 + 2 * 64 + 128 + 256 + PATH_MAX, "layout");
 static_assert(offsetof(struct wire_rank, age_ms) == 24, "layout");
 static_assert(sizeof(struct wire_rank) == 80 + 64 + 80 + 160, "layout");
 static_assert(sizeof(struct wire_output) == 24 + WIRE_OUTPUT_BYTES, "layout");

@@ -59,6 +59,9 @@ struct wire_job {
     uint32_t world_size, alive;
     uint32_t restarts, max_restarts;
     uint32_t flags;
+    uint32_t
+        healings; /* ranks were replaced, or the job went on without them, while others kept their processes */
+    uint32_t generation; /* grows with each restart, healing and growth */
     uint64_t age_ms;
     uint64_t state_age_ms;
     char state[16];

@@ -32,16 +32,16 @@ static void print_table(const struct client_jobs *jobs)
         widen(&name, jobs->job[i].job.name);
         widen(&gpus, jobs->job[i].job.gpus);
     }
-    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-*s  %8s  %6s  %s\n", id, "RUN", name, "NAME", "USER",
-           "STATE", "RANKS", gpus, "GPUS", "RESTARTS", "AGE", "PROGRAM");
+    printf("%-*s  %-*s  %-8s  %-10s  %5s  %-*s  %8s  %8s  %6s  %s\n", id, "RUN", name, "NAME",
+           "USER", "STATE", "RANKS", gpus, "GPUS", "RESTARTS", "HEALINGS", "AGE", "PROGRAM");
     for (size_t i = 0; i < jobs->n; i++) {
         const struct client_job *j = &jobs->job[i];
         if (j->trouble.code)
             continue;
-        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-*s  %8" PRIu32 "  %6s  %s\n", id,
-               j->job.run_id, name, or_dash(j->job.name), account_name(j->uid, user), j->job.state,
-               j->job.world_size, gpus, or_dash(j->job.gpus), j->job.restarts,
-               words_age(j->job.age_ms, age), j->job.program);
+        printf("%-*s  %-*s  %-8s  %-10s  %5" PRIu32 "  %-*s  %8" PRIu32 "  %8" PRIu32 "  %6s  %s\n",
+               id, j->job.run_id, name, or_dash(j->job.name), account_name(j->uid, user),
+               j->job.state, j->job.world_size, gpus, or_dash(j->job.gpus), j->job.restarts,
+               j->job.healings, words_age(j->job.age_ms, age), j->job.program);
     }
 }
 
@@ -60,10 +60,10 @@ void control_put_job(const struct client_job *j)
     json_put_member(stdout, "gpus", job->gpus);
     json_put_member(stdout, "log_dir", job->log_dir);
     printf(", \"pid\": %" PRId32 ", \"ranks\": %" PRIu32 ", \"alive\": %" PRIu32
-           ", \"restarts\": %" PRIu32 ", \"max_restarts\": %" PRIu32
-           ", \"age_s\": %.3f, \"state_age_s\": %.3f",
-           job->pid, job->world_size, job->alive, job->restarts, job->max_restarts,
-           (double)job->age_ms / 1000, (double)job->state_age_ms / 1000);
+           ", \"restarts\": %" PRIu32 ", \"healings\": %" PRIu32 ", \"max_restarts\": %" PRIu32
+           ", \"generation\": %" PRIu32 ", \"age_s\": %.3f, \"state_age_s\": %.3f",
+           job->pid, job->world_size, job->alive, job->restarts, job->healings, job->max_restarts,
+           job->generation, (double)job->age_ms / 1000, (double)job->state_age_ms / 1000);
 }
 
 static void print_json(const struct client_jobs *jobs)

@@ -34,12 +34,12 @@ static double cpu_percent(const struct wire_rank *r, const struct client_look *b
 
 static void print_job(const struct wire_job *job)
 {
-    char age[WORDS_AGE_BYTES], since[WORDS_AGE_BYTES], dir[256];
-    printf("%s%s%s%s: %s for %s, %" PRIu32 " of %" PRIu32 " ranks alive, %" PRIu32
-           " restart%s (of %" PRIu32 " after failures), age %s\n",
+    char age[WORDS_AGE_BYTES], since[WORDS_AGE_BYTES], again[CLIENT_AGAIN_BYTES], dir[256];
+    printf("%s%s%s%s: %s for %s, %" PRIu32 " of %" PRIu32 " ranks alive, %s (of %" PRIu32
+           " after failures), age %s\n",
            job->run_id, job->name[0] ? " (" : "", job->name, job->name[0] ? ")" : "", job->state,
-           words_age(job->state_age_ms, since), job->alive, job->world_size, job->restarts,
-           job->restarts == 1 ? "" : "s", job->max_restarts, words_age(job->age_ms, age));
+           words_age(job->state_age_ms, since), job->alive, job->world_size,
+           client_again(job, again), job->max_restarts, words_age(job->age_ms, age));
     if (job->log_dir[0])
         printf("log files: %s\n", clean(dir, sizeof dir, job->log_dir));
 }

@@ -50,13 +50,11 @@ static void print_lines(FILE *out, const char *text)
 
 static void print_job(FILE *out, const struct wire_job *job)
 {
-    char dir[LINE_BYTES];
-    fprintf(out,
-            "%s%s%s%s: %s for %.0f s, %" PRIu32 " of %" PRIu32 " ranks alive, %" PRIu32
-            " restart%s\n",
+    char dir[LINE_BYTES], again[CLIENT_AGAIN_BYTES];
+    fprintf(out, "%s%s%s%s: %s for %.0f s, %" PRIu32 " of %" PRIu32 " ranks alive, %s\n",
             job->run_id, job->name[0] ? " (" : "", job->name, job->name[0] ? ")" : "", job->state,
-            (double)job->state_age_ms / 1000, job->alive, job->world_size, job->restarts,
-            job->restarts == 1 ? "" : "s");
+            (double)job->state_age_ms / 1000, job->alive, job->world_size,
+            client_again(job, again));
     if (job->log_dir[0])
         fprintf(out, "log files: %s\n", clean(dir, sizeof dir, job->log_dir));
 }

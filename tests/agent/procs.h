@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Real processes for the tests of spawn, rank, tree, group and attempt: shell scripts as workers, what they
- * wrote, and pipes whose end of file says that nobody lives any more. */
+ * wrote, pipes whose end of file says that nobody lives any more, and kernels that lack something. */
 #ifndef LAUNCH_TESTS_AGENT_PROCS_H
 #define LAUNCH_TESTS_AGENT_PROCS_H
 
@@ -9,10 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +75,22 @@ static inline int ended(pid_t pid)
     int status = 0;
     CHECK_INT(waitpid(pid, &status, 0), ==, pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* From here on these system calls fail with ENOSYS; as in a sandbox that does not know them. */
+static inline void refuse(long first, long second)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)second, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        test_skip("no seccomp filters here");
 }
 
 #endif

@@ -286,6 +286,14 @@ TEST(the_report_goes_to_stderr_the_log_directory_and_the_parents_file)
     CHECK_HAS(text, "the other 3 ranks still running");
     CHECK_HAS(text, "full logs: ");
     CHECK_HAS(text, "exit code 3; no restarts are left\n");
+
+    s.after.healings = 2;
+    aftermath_report(&s.after, &s.failure, 1, 3, "no restarts are left");
+    n = slurp("failure.json", text, sizeof text);
+    CHECK_INT(json_parse(&root, text, n), ==, 0);
+    CHECK(json_member(&root, "healings", &value) && *value.at == '2');
+    CHECK(slurp("stderr", text, sizeof text) > 0);
+    CHECK_HAS(text, "exit code 3; no restarts are left, after 1 restart and 2 healings\n");
     close(s.after.logs_fd);
     tear_down(&s);
 }

@@ -262,3 +262,16 @@ TEST(without_any_job_that_is_said)
     CHECK_INT(client_pick(&jobs, "x", &job, &err), ==, -ENOENT);
     CHECK_STR(err.text, "no job x is running; none is");
 }
+
+TEST(healings_are_told_apart_from_restarts)
+{
+    static struct wire_job job;
+    char text[CLIENT_AGAIN_BYTES];
+    CHECK_STR(client_again(&job, text), "0 restarts");
+    job.restarts = 1;
+    CHECK_STR(client_again(&job, text), "1 restart");
+    job.healings = 1;
+    CHECK_STR(client_again(&job, text), "1 restart, 1 healing");
+    job.restarts = job.healings = UINT32_MAX;
+    CHECK_STR(client_again(&job, text), "4294967295 restarts, 4294967295 healings");
+}

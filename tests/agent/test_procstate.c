@@ -36,10 +36,12 @@ TEST(a_process_that_runs_or_is_stopped_lives)
     kill(pid, SIGSTOP);
     CHECK_INT(waitid(P_PID, (id_t)pid, &info, WSTOPPED), ==, 0);
     CHECK_INT(procstate_of("", pid, &status), ==, PROC_LIVES);
+    CHECK_INT(procstate_parent(pid), ==, getpid());
     CHECK_INT(status, ==, -1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     CHECK_INT(procstate_of("", pid, &status), ==, PROC_GONE);
+    CHECK_INT(procstate_parent(pid), ==, 0);
 }
 
 TEST(a_dead_process_tells_its_wait_status)

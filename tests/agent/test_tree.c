@@ -5,7 +5,6 @@
 #include "procs.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 
 #define CROWD 700 /* their pids are more text than one read of the kernel's list */
 
@@ -67,6 +66,29 @@ TEST(a_signal_reaches_descendants_that_left_the_process_group)
     tree_signal(pid, SIGTERM);
     CHECK_INT(ended(pid), ==, 1000 + SIGTERM);
     gone();
+}
+
+TEST(without_pidfds_descendants_are_signalled_as_well)
+{
+    refuse(SYS_pidfd_open, SYS_pidfd_send_signal);
+    open_pipe();
+    pid_t pid = plant();
+    tree_signal(pid, SIGTERM);
+    CHECK_INT(ended(pid), ==, 1000 + SIGTERM);
+    gone();
+}
+
+TEST(a_pid_that_is_no_longer_below_whom_it_was_seen_is_left_alone)
+{
+    open_pipe();
+    pid_t pid = fork();
+    if (pid == 0)
+        stay();
+    /* Our parent stands for a process that has got the pid of a child of `pid`. */
+    CHECK(!tree_signal_child_of(pid, getppid(), SIGCONT));
+    CHECK(tree_signal_child_of(getppid(), pid, SIGTERM)); /* it came to us meanwhile */
+    CHECK_INT(ended(pid), ==, 1000 + SIGTERM);
+    CHECK(!tree_signal_child_of(getpid(), pid, SIGTERM));
 }
 
 TEST(a_tree_of_which_only_a_zombie_is_left_is_no_trouble)

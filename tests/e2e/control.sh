@@ -23,7 +23,7 @@ W
 until_true there_are 2 || fail "both jobs are listed"
 until_true running 3 || fail "all workers run"
 ask ps; expect 0 "ps"
-check "the first: $(cat said)" has '^night +train +[a-z0-9]+ +RUN +2 +0,1 +0 +[0-9]+s +./w.sh$' said
+check "the first: $(cat said)" has '^night +train +[a-z0-9]+ +RUN +2 +0,1 +0 +0 +[0-9]+s +./w.sh$' said
 check "the second" has '^nightly +- .* 1 ' said
 check "nothing is complained of" test ! -s told
 ask ps --json; expect 0 "ps --json"
@@ -75,7 +75,7 @@ ask restart night --rank 0; expect 0 "restart of a rank"
 until_true has 'attempt 2 of 0' a.out || fail "it runs again"
 check "no failure was told" not has 'failed first' a.err
 until_true running 3 || fail "three workers"
-until_true eval '"$LAUNCH" ps | grep -qE "^night .* RUN .* 2 +[0-9]+s"' || fail "ps shows two restarts"
+until_true eval '"$LAUNCH" ps | grep -qE "^night .* RUN .* 2 +0 +[0-9]+s"' || fail "ps shows two restarts, and no healing"
 
 # the end
 ask stop nightly; expect 0 "stop"

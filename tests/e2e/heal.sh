@@ -4,7 +4,7 @@
 # --on-failure=heal: a lost rank is replaced, the others keep their processes, every sum stays right, nothing is left.
 . "$SRC/tests/e2e/lib.sh"
 job=$BUILD/tests/fake/heal_job
-gpus 0
+gpus 0; mkdir -p machine/dev/shm machine/tmp; unset XDG_RUNTIME_DIR
 heals() { LIMIT=60 run --nproc-per-node=4 --max-restarts=5 --on-failure=heal "$@"; }
 # finished N TOTAL GENERATION "what": N ranks came to the end, all with the same state; GENERATION: a pattern
 finished() {
@@ -38,7 +38,7 @@ check "a line in the file tells so" has '^launch: pid [0-9]+ is gone; generation
 
 # What can't be healed is started again as a whole, or ends.
 heals --max-restarts=1 "$job" 100 2=kill@50/1 1=exit3@60/2; expect 3 "no restart is left"
-told "why" 'rank 1 of 4 failed first: it exited with code 3'; told "the end" 'exit code 3; no restarts are left'
+told "why" 'rank 1 of 4 failed first: it exited with code 3'; told "the end" 'exit code 3; no restarts are left, after 0 restarts and 1 healing$'
 check "nobody finished" test ! -s out
 heals --log-dir=end "$job" 100 1=exit93@50/1; expect 93 "a rank that asks for the end"
 check "the report is there" has '"exit_code": 93' end/*/failure.json
@@ -100,6 +100,18 @@ until_true has 'rank 3 of 4 was killed' err || fail "the loss is told: $(cat err
 kill -TERM $pid; until_true not test -e /proc/$old || fail "another rank ends"
 : >go; wait $pid; rc=$?; expect 143 "a request to end during healing is caught"
 check "the one that was busy hears of it, too: $(cat err)" has '^rank 0: -2 ' err
+
+# Rank 0 has done its work and left when rank 1 is lost, ranks 2 and 3 have not: whether rank 0 has ended already is no matter.
+has_left() { "$LAUNCH" status end --json >said 2>&1; has '"rank": 0, "pid": '"$1"', .*"stage": "LEFT"' said; }
+at_the_end() { rm -f over; start --run-id=end "$@" "$job" 100 0=leave@done/1 1=wait@done/1 2=wait@done/1 3=wait@done/1; }
+ends() { wait $pid; rc=$?; finished 4 50500 "$1" "$2"; check "$2: the job was not started again: $(cat err)" not has 'starting all|healed: ' err; }
+at_the_end; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
+kill -9 "$(cat pid.1)"; until_true has 'rank 1 of 4 was killed.*it is replaced' err || fail "rank 1 is lost while rank 0 ends: $(cat err)"
+: >over; ends 2 "a rank was about to end"
+at_the_end; : >over; until_true has_left 0 || fail "rank 0 ends: $(cat said)"
+kill -9 "$(cat pid.1)"; ends 2 "a rank had ended"
+at_the_end --heal-timeout=2; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
+kill -9 "$(cat pid.1)"; ends '[3-9]' "a rank that does not end"; told "its end" 'rank 0 had done its work and has not ended within 2 s .*; it is killed'
 
 # What a dead rank leaves behind goes, what the others started stays.
 worker tree.sh <<W

@@ -53,9 +53,27 @@ until_true has 'rank 0 of 2 was killed' err; until_true nice_is $spare 0 || fail
 until_true says '^standby 0: none$' || fail "there is no other meanwhile: $(cat said)"
 echo go >gate; until_true is_new 0 "$old" || fail "it takes the place: $(cat err)"
 check "that is it, too" test "$(cat pid.0)" = "$spare"
+until_true says ', 0 restarts, 2 healings \(of 5 after failures\), ' || fail "what was healed is told apart: $(cat said)"
+check "by ps, too: $("$LAUNCH" ps)" eval '"$LAUNCH" ps | grep -qE "^spare .* RUN .* 0 +2 +[0-9]+"'
+check "and to programs: $("$LAUNCH" ps --json)" eval '"$LAUNCH" ps --json | grep -q "\"restarts\": 0, \"healings\": 2, .*\"generation\": 3,"'
 until_true says '^standby 0: starting, pid' || fail "a third one starts"
 kill -9 "$(standby 0)"; until_true has 'a standby \(pid [0-9]+\) was killed by SIGKILL .*before it was needed' err || fail "its end is told"
 check "and is no failure" test "$(grep -c 'it is replaced' err)" = 2
+end
+
+# One that is warm goes before one that was made for this rank.
+worker slow1.sh <<W
+#!/bin/sh
+[ "\$LAUNCH_SPARE:\$LAUNCH_SLOT" != 1:3 ] || read -r go <gate
+exec "$job" 0
+W
+start --standby=exec --standby-count=2 ./slow1.sh
+until_true says '^standby 0: warm, pid' || fail "the first is warm: $(cat said)"
+check "the second is not: $(cat said)" has '^standby 1: starting, pid' said
+spare=$(standby 0); old=$(cat pid.1); kill -9 "$old"
+until_true is_new 1 "$old" || fail "rank 1 is replaced: $(cat err)"
+check "by the warm one" test "$(cat pid.1)" = "$spare"
+check "and not by way of the other: $(cat err)" test "$(grep -c 'it is replaced' err)" = 1
 end
 
 # A rank and its standby die before the agent hears of either: the dead one is not taken.

@@ -5,7 +5,8 @@
  *
  * WHAT: kill (SIGKILL to itself), exit3, exit93, quit (ends with 0), stop (SIGSTOP), pause (never returns), hold (until there is a
  * file "go"); at that step of that generation; at step 0 that is at the start of a process, before it has joined in that generation, and at step "again"
- * when a survivor gets LAUNCH_AGAIN in it. With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet(); catch: calls
+ * when a survivor gets LAUNCH_AGAIN in it, at step "done" when it has made all steps: leave@done calls launch_leave() and ends with 0
+ * once there is a file "over", wait@done waits for a word of launch_check(). With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet(); catch: calls
  * launch_catch_stop().
  *
  * With GPUs the sums are NCCL's, and a copy of the state's ballast in device memory is kept as well. HEAL_WAIT=sync: it sleeps
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #define AGAIN (-1)
+#define DONE (-2)
 
 struct state {
     uint64_t step;
@@ -34,8 +36,24 @@ static int64_t *device_ballast, *device_sum; /* NULL: no GPU */
 static int argc_;
 static char **argv_;
 
+static struct launch *me_;
+
+static void await(const char *file)
+{
+    while (access(file, F_OK) < 0)
+        usleep(1000);
+}
+
 static void act(const char *what)
 {
+    if (strncmp(what, "wait", 4) == 0)
+        while (launch_check(me_) == LAUNCH_OK)
+            usleep(1000);
+    if (strncmp(what, "leave", 5) == 0) {
+        launch_leave(me_);
+        await("over");
+        _exit(0);
+    }
     if (strncmp(what, "kill", 4) == 0)
         raise(SIGKILL);
     if (strncmp(what, "exit3", 5) == 0)
@@ -50,21 +68,32 @@ static void act(const char *what)
         for (;;)
             pause();
     if (strncmp(what, "hold", 4) == 0)
-        while (access("go", F_OK) < 0)
-            usleep(1000);
+        await("go");
 }
 
-static void obey(int rank, long step, unsigned generation)
+static long step_of(const char *text)
 {
+    return strncmp(text, "again", 5) == 0  ? AGAIN
+           : strncmp(text, "done", 4) == 0 ? DONE
+                                           : strtol(text, NULL, 10);
+}
+
+/* Returns whether there was something to do. */
+static int obey(int rank, long step, unsigned generation)
+{
+    int n = 0;
     for (int i = 2; i < argc_; i++) {
         char *what = strchr(argv_[i], '='), *at = strchr(argv_[i], '@'),
              *in = strchr(argv_[i], '/');
         if (!what || !at || !in || strtol(argv_[i], NULL, 10) != rank ||
             strtoul(in + 1, NULL, 10) != generation)
             continue;
-        if (strncmp(at + 1, "again", 5) == 0 ? step == AGAIN : step == strtol(at + 1, NULL, 10))
+        if (step == step_of(at + 1)) {
             act(what + 1);
+            n++;
+        }
     }
+    return n;
 }
 
 /* Once; it says that the process has made a step. */
@@ -224,6 +253,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", launch_error(NULL));
         return 1;
     }
+    me_ = l;
     int me = launch_rank(l), deaf = argc > 2 && strcmp(argv[2], "deaf") == 0;
     if (argc > 2 && strcmp(argv[2], "catch") == 0)
         launch_catch_stop(l);
@@ -235,6 +265,8 @@ int main(int argc, char **argv)
             check_state(l);
         if (r == LAUNCH_OK)
             r = run(l, strtoull(argv[1], NULL, 10));
+        if (r == LAUNCH_OK && obey(me, DONE, launch_generation(l)))
+            r = launch_check(l);
         if (r != LAUNCH_AGAIN || deaf)
             break;
         obey(me, AGAIN, before);
