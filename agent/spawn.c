@@ -215,7 +215,7 @@ static int number_of(const char *name)
  * is close-on-exec from birth). Marking a descriptor does not change the list that is read. False: there is no /proc. */
 static bool child_mark_listed(void)
 {
-    _Alignas(struct entry) char list[1024];
+    _Alignas(struct entry) char list[1024] = {0};
     long n = 0,
          dir = CALL(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# limit: 120
+# limit: 180
 # Standbys: seen in launch status, of low priority until they are warm, at their rank's place, and the first to go when memory runs out.
 . "$SRC/tests/e2e/lib.sh"
 job=$BUILD/tests/fake/heal_job
