@@ -421,6 +421,7 @@ bench-deps:
 # New inputs that reach new code stay in build/, those that fail, too; the corpora in tests/fuzz are kept small by hand.
 # A slow machine is no finding: -timeout is for loops without an end.
 FUZZ_SECONDS ?= 60
+FUZZ_FLAGS ?=
 FUZZ_SAN := fuzzer-no-link,address,undefined
 fuzz:
 	@$(MAKE) --no-print-directory CC=clang SAN=$(FUZZ_SAN) fuzz-all
@@ -429,7 +430,7 @@ fuzz-all: $(addprefix fuzz-,$(foreach f,$(notdir $(FUZZERS)),$(if $(or $(if $(T)
 fuzz-%: $(B)/tests/fuzz/%
 	@mkdir -p $(B)/corpus_$*
 	$< -max_total_time=$(FUZZ_SECONDS) -timeout=30 -max_len=4096 -verbosity=0 -print_final_stats=1 -artifact_prefix=$(B)/ \
-	    $(B)/corpus_$* tests/fuzz/corpus_$*
+	    $(FUZZ_FLAGS) $(B)/corpus_$* tests/fuzz/corpus_$*
 
 example: $(B)/launch
 	$< --example-config >config/example.yaml

@@ -33,7 +33,9 @@
     X(75, BUSY, "others have the GPUs that --gpus asks for; nothing was started")                  \
     X(123, HANG, "a rank showed no sign of life (--hang-timeout)")                                 \
     X(124, DEADLINE, "a deadline passed (--timeout, --rendezvous-timeout)")                        \
-    X(125, OURS, "launch itself failed, or a rank ended with 0 while others wait for it")          \
+    X(125, OURS,                                                                                   \
+      "launch itself failed, or a rank ended with 0 while others wait for it or because of a "     \
+      "stop that launch never gave")                                                               \
     X(126, NOT_EXECUTABLE, "the program can't be executed")                                        \
     X(127, NOT_FOUND, "the program was not found")
 

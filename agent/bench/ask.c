@@ -89,7 +89,7 @@ static const char *format_name(int i)
     return names[i];
 }
 
-/* Refuses a word that is no name of a list: lists them all, and says which was meant. */
+/* Refuses a word that is no name of a list: says which was meant, or lists them all. */
 static int refuse_name(struct err *err, const char *text, const char *(*name)(int i), int n,
                        const char *more)
 {
@@ -105,8 +105,9 @@ static int refuse_name(struct err *err, const char *text, const char *(*name)(in
         }
     }
     field_quote(text, strlen(text), shown);
-    return err_set(err, -EINVAL, "must be one of %s%s, not '%s'%s%s%s", all, more, shown,
-                   nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    if (nearest)
+        return err_set(err, -EINVAL, "there is no '%s'; did you mean %s?", shown, nearest);
+    return err_set(err, -EINVAL, "must be one of %s%s, not '%s'", all, more, shown);
 }
 
 static int take_name(int *ret, const char *text, int (*find)(const char *name),

@@ -19,7 +19,7 @@ static int parse(struct bench_options *o, const char *command, char **argv, size
     argv[n] = job;
     int rc = opts_parse(&o->spec, (int)n + 1, argv, &action, err);
     if (rc < 0)
-        return rc;
+        return err_wrap(err, rc, "%s", command);
     if (action != OPTS_RUN || o->spec.jobs || o->spec.detach)
         return err_set(err, -EINVAL, "%s: it runs one job and waits for it: without --%s", command,
                        action == OPTS_VERSION          ? "version"

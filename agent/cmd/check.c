@@ -29,6 +29,11 @@ static const char help[] =
     "1 broken; 2 wrong words; 75, 125, 126, 127 nothing was started; 128 + N for\n"
     "signal N.\n";
 
+void check_help(FILE *out)
+{
+    fputs(help, out);
+}
+
 static const int exit_codes[] = {[CHECK_HEALTHY] = 0, [CHECK_DEGRADED] = 3, [CHECK_BROKEN] = 1};
 
 static void show_run(const struct check *check)

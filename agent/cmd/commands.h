@@ -12,6 +12,8 @@ struct command {
     const char *summary; /* for --help: one line */
     /* argv[0] is the subcommand's name. Returns the exit code of the launcher. */
     int (*run)(int argc, char **argv);
+    void (*help)(FILE *out); /* NULL: usage, summary and details are enough */
+    const char *details;     /* operands, options and exit codes */
 };
 
 extern const struct command COMMANDS[];

@@ -35,6 +35,11 @@ static const char help[] =
     "Exit code: 0; 1 something is broken, the job hangs, or the log has a known\n"
     "failure (warnings alone are 0); 2 wrong words, no such job, no such log.\n";
 
+void doctor_help(FILE *out)
+{
+    fputs(help, out);
+}
+
 static int look_at_machine(bool json, struct err *err)
 {
     const char *sysroot = getenv(ENV_SYSROOT);

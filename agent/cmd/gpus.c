@@ -24,9 +24,13 @@ static int choose(struct bitset *ret, const char *list, unsigned n, struct err *
         (bitset_parse(ret, list) && !bitset_empty(ret) && bitset_next(ret, (int)n - 1) < 0))
         return 0;
     field_quote(list, strlen(list), shown);
-    return err_set(err, -EINVAL,
-                   "--clear must name GPUs of this server, which has %u, as in 2 or 0-1,3, not %s",
-                   n, shown);
+    if (n == 0)
+        return err_set(err, -EINVAL, "--clear=%s: there is no GPU that this process may use",
+                       shown);
+    return err_set(
+        err, -EINVAL,
+        "--clear must name GPUs of this server, which has %u, as in 2 or 0-1,3, not '%s'", n,
+        shown);
 }
 
 static int clear(const char *list, const struct units *u, unsigned n, struct err *err)

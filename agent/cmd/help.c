@@ -198,8 +198,14 @@ static int refuse_unknown(const char *name, struct err *err)
 int help_print_topic(FILE *out, const char *name, struct err *err)
 {
     const char *between = "";
+    const struct command *command = command_find(name);
+    if (command) {
+        command_help(out, command);
+        between = "\n";
+    }
     for (size_t i = 0; i < TOPICS_N; i++) {
         if (strcmp(name, TOPICS[i].name) == 0) {
+            fputs(between, out);
             print_topic(out, &TOPICS[i]);
             between = "\n";
         }
@@ -211,12 +217,6 @@ int help_print_topic(FILE *out, const char *name, struct err *err)
             print_group(out, group);
             between = "\n";
         }
-    }
-    const struct command *command = command_find(name);
-    if (command) {
-        fputs(between, out);
-        command_help(out, command);
-        between = "\n";
     }
     const struct field *field = find_option(name);
     if (field) {
@@ -241,8 +241,12 @@ int cmd_help(int argc, char **argv)
         log_error("launch help takes one topic");
         return EXIT_CODE_USAGE;
     }
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (argc < 2) {
         help_print(stdout);
+        return EXIT_CODE_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        command_help(stdout, command_find(argv[0]));
         return EXIT_CODE_OK;
     }
     for (size_t i = 0; i < ARRAY_LEN(FORMS); i++) {

@@ -39,6 +39,19 @@ static const char *nearest_command(const char *word)
     return nearest;
 }
 
+const char *suggest_option(const char *word, const char *const *known)
+{
+    const char *nearest = NULL;
+    for (size_t best = SIZE_MAX; *known; known++) {
+        size_t slips = field_slips(word, strcspn(word, "="), *known, strlen(*known));
+        if (slips < best) {
+            best = slips;
+            nearest = *known;
+        }
+    }
+    return nearest;
+}
+
 static bool is_file(const char *word, const char *suffix)
 {
     char path[4096];

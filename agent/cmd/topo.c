@@ -7,6 +7,7 @@
 #include "../log.h"
 #include "../topo.h"
 #include "commands.h"
+#include "suggest.h"
 #include "transports.h"
 
 #include <stdio.h>
@@ -30,7 +31,14 @@ static const char help[] =
     "  --format=dot    for Graphviz\n"
     "  --p2p=r         which GPUs can read each other's memory; w write, n NVLink,\n"
     "                  a atomics, p PCIe\n"
-    "  --transports    what NCCL really uses between the GPUs, by trying\n";
+    "  --transports    what NCCL really uses between the GPUs, by trying\n"
+    "\n"
+    "Exit code: 0; 2 wrong words; 125 there is no GPU, or NVML does not tell.\n";
+
+void topo_help(FILE *out)
+{
+    fputs(help, out);
+}
 
 static const struct {
     const char *name;
@@ -77,9 +85,14 @@ static int take_p2p(struct asked *asked, const char *value, struct err *err)
 
 static int refuse_word(const char *word, struct err *err)
 {
+    static const char *const known[] = {"--matrix", "--p2p", "--format", "--transports", NULL};
     char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
+    const char *meant = suggest_option(word, known);
     field_quote(word, strlen(word), shown);
-    return err_set(err, -EINVAL, "topo: %s: unknown option; usage: %s", shown,
+    if (meant)
+        return err_set(err, -EINVAL, "topo: %s: unknown option; did you mean %s?", shown, meant);
+    return err_set(err, -EINVAL, "topo: %s: %s; usage: %s", shown,
+                   *word == '-' ? "unknown option" : "one word too many",
                    command_title(command_find("topo"), title));
 }
 

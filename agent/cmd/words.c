@@ -7,6 +7,7 @@
 #include "../clean.h"
 #include "../log.h"
 #include "commands.h"
+#include "suggest.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -80,13 +81,29 @@ static int find_option(const char *word, unsigned takes, const char **ret_value)
     return -1;
 }
 
+static int refuse_option(const char *command, const char *word, unsigned takes)
+{
+    const char *known[ARRAY_LEN(OPTIONS) + 1] = {NULL};
+    char shown[FIELD_QUOTE_BYTES];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
+        if (takes & OPTIONS[i].word)
+            known[n++] = OPTIONS[i].name;
+    const char *meant = suggest_option(word, known);
+    if (!meant)
+        return refuse(command, word, "unknown option");
+    log_error("%s: %s: unknown option; did you mean %s?", command,
+              field_quote(word, strlen(word), shown), meant);
+    return 0;
+}
+
 /* Returns how many words were used; 0: wrong, which was said. */
 static int take_option(struct words *w, char **argv, const char *command, unsigned takes)
 {
     const char *value;
     int i = find_option(argv[0], takes, &value), used = 1;
     if (i < 0)
-        return refuse(command, argv[0], "unknown option");
+        return refuse_option(command, argv[0], takes);
     if (OPTIONS[i].value == VALUE && !value) {
         value = argv[1];
         used = 2;
@@ -118,7 +135,9 @@ static int take_operand(struct words *w, const char *word, const char *command, 
             return 1;
         return refuse(command, word, "is no signal; USR1 or 10 is one");
     }
-    return refuse(command, word, "one word too many");
+    return refuse(command, word,
+                  strcmp(command, "ps") == 0 ? "one word too many; launch status RUN shows one job"
+                                             : "one word too many");
 }
 
 int words_parse(struct words *ret, int argc, char **argv, unsigned takes)

@@ -90,6 +90,9 @@ static void count_device(struct doctor *d, const char *address)
     struct doctor_pci_gpu *found = &d->pci.gpu[d->pci.gpus_n++];
     found->vendor = vendor == VENDOR_AMD ? GPU_AMD : GPU_NVIDIA;
     snprintf(found->address, sizeof found->address, "%.*s", PCI_ADDRESS_BYTES - 1, address);
+    char module[64];
+    doctor_module(d, address, module);
+    found->lent = strcmp(module, "vfio-pci") == 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -112,16 +115,20 @@ static void read_bus(struct doctor *d)
     qsort(d->pci.gpu, d->pci.gpus_n, sizeof d->pci.gpu[0], by_address);
 }
 
-/* What has a driver counts before what has none, NVIDIA before AMD. */
+/* What has a driver counts before what has none, NVIDIA before AMD. None, where all are lent: whatever modules are loaded, there
+ * is nothing for them to do. */
 static enum gpu_vendor vendor_of(const struct doctor *d)
 {
     enum gpu_vendor found = d->t->driver[0] ? GPU_NVIDIA : GPU_NONE;
+    unsigned lent = 0;
     if (d->t->list.vendor != GPU_NONE)
         return d->t->list.vendor;
     for (unsigned i = 0; i < d->pci.gpus_n; i++)
-        if (found != GPU_NVIDIA)
+        if (d->pci.gpu[i].lent)
+            lent++;
+        else if (found != GPU_NVIDIA)
             found = d->pci.gpu[i].vendor;
-    return found;
+    return lent && lent == d->pci.gpus_n ? GPU_NONE : found;
 }
 
 static void read_shm(struct doctor *d)
@@ -259,6 +266,16 @@ void doctor_find(struct doctor *d, enum verdict verdict, const char *consequence
 }
 
 /* ---- what several checks need ---- */
+
+void doctor_module(const struct doctor *d, const char *address, char ret[64])
+{
+    char path[PATH_MAX], target[PATH_MAX];
+    snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%s/driver", d->sysroot, address);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(target, '/');
+    snprintf(ret, 64, "%.63s", slash ? slash + 1 : target);
+}
 
 const char *doctor_variable(const struct doctor *d, const char *name)
 {

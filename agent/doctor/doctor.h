@@ -48,6 +48,7 @@ struct doctor_pci {
     struct doctor_pci_gpu {
         char address[PCI_ADDRESS_BYTES];
         enum gpu_vendor vendor;
+        bool lent; /* to a virtual machine, on purpose: vfio-pci has it */
     } gpu[GPU_MAX];
 };
 
@@ -65,7 +66,8 @@ struct doctor {
     char *const *environment; /* borrowed */
     const char *home;         /* where NCCL looks for its file; NULL: nowhere */
     struct topology *t;       /* owned */
-    enum gpu_vendor vendor;   /* also of GPUs that have no driver or no device node */
+    enum gpu_vendor
+        vendor; /* also of GPUs that have no driver or no device node; not of lent ones */
     struct doctor_pci pci;
     struct doctor_shm shm;
     int numa_error; /* of get_mempolicy(): 0, or a negative errno */
@@ -104,6 +106,9 @@ void doctor_find(struct doctor *d, enum verdict verdict, const char *consequence
 
 /* Value of a variable; NULL: it is not set. */
 const char *doctor_variable(const struct doctor *d, const char *name);
+
+/* The kernel module that has a PCI device; "": none has. */
+void doctor_module(const struct doctor *d, const char *address, char ret[64]);
 
 /* NVML told nothing at all: says so once, as what a check could not look at. */
 bool doctor_lacks_nvml(struct doctor *d);

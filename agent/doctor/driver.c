@@ -12,17 +12,6 @@
 
 #define KFD_NODES_MAX 256
 
-/* The kernel module that has a device; "": none has. */
-static void module_of(const struct doctor *d, const char *address, char ret[64])
-{
-    char path[PATH_MAX], target[PATH_MAX];
-    snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%s/driver", d->sysroot, address);
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    target[n > 0 ? n : 0] = '\0';
-    const char *slash = strrchr(target, '/');
-    snprintf(ret, 64, "%.63s", slash ? slash + 1 : target);
-}
-
 /* The driver has it, or the list that jobs get theirs from. */
 static bool is_known(const struct doctor *d, const char *address)
 {
@@ -34,12 +23,24 @@ static bool is_known(const struct doctor *d, const char *address)
     return access(path, F_OK) == 0;
 }
 
-/* vfio-pci has what was given to a virtual machine: on purpose. */
+/* Of the vendor, or of any where the machine keeps none for itself. */
+static void list_lent(const struct doctor *d, struct doctor_list *lent)
+{
+    for (unsigned i = 0; i < d->pci.gpus_n; i++)
+        if (d->pci.gpu[i].lent && (!d->vendor || d->pci.gpu[i].vendor == d->vendor))
+            doctor_list_add(lent, "%s", d->pci.gpu[i].address);
+}
+
 void driver_check_gpus(struct doctor *d)
 {
     const char *wanted = d->vendor == GPU_AMD ? "amdgpu" : "nvidia";
     struct doctor_list lent = {0}, lost = {0};
     char module[64];
+    list_lent(d, &lent);
+    if (d->vendor == GPU_NONE && lent.n) {
+        doctor_ok(d, "all are given to virtual machines (vfio-pci): %s", lent.text);
+        return;
+    }
     if (d->vendor == GPU_NONE) {
         doctor_ok(d, "no NVIDIA or AMD GPU below /sys/bus/pci/devices, /proc/driver/nvidia/gpus or "
                      "/sys/class/kfd");
@@ -47,12 +48,10 @@ void driver_check_gpus(struct doctor *d)
     }
     for (unsigned i = 0; i < d->pci.gpus_n; i++) {
         const char *address = d->pci.gpu[i].address;
-        if (d->pci.gpu[i].vendor != d->vendor)
+        if (d->pci.gpu[i].vendor != d->vendor || d->pci.gpu[i].lent)
             continue;
-        module_of(d, address, module);
-        if (strcmp(module, "vfio-pci") == 0)
-            doctor_list_add(&lent, "%s", address);
-        else if (*module && strcmp(module, wanted) != 0)
+        doctor_module(d, address, module);
+        if (*module && strcmp(module, wanted) != 0)
             doctor_list_add(&lost, "%s has %s", address, module);
         else if (!*module && !is_known(d, address))
             doctor_list_add(&lost, "%s has no driver", address);

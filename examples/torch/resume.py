@@ -8,6 +8,7 @@ import argparse
 import itertools
 import os
 import signal
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -109,4 +110,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception:  # @record has written it down
+        traceback.print_exc()
+        # Not by way of the interpreter's end: a thread of gloo's that frees its last tensor after that aborts the process (seen
+        # with PyTorch 1.13), destroy_process_group() or not, and SIGABRT would be reported in the place of the exception.
+        os._exit(1)

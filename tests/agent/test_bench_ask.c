@@ -126,11 +126,11 @@ TEST(options_of_launch_are_for_the_job)
 TEST(what_is_wrong_is_told_with_what_would_be_right)
 {
     static const char *const CASES[][2] = {
-        {"alreduce", "did you mean 'all_reduce'?"},
+        {"alreduce", "the collective: there is no 'alreduce'; did you mean all_reduce?"},
         {"all_reduce broadcast", "'broadcast': one collective at a time"},
-        {"-d flaot", "-d: must be one of int8, "},
-        {"-d float32", "f8e5m2 or all, not 'float32'"},
-        {"-o summ", "did you mean 'sum'?"},
+        {"-d flaot", "-d: there is no 'flaot'; did you mean float?"},
+        {"-d quad", "f8e5m2 or all, not 'quad'"},
+        {"-o summ", "did you mean sum?"},
         {"-f 2000000", "-f: must be a number from 0 to 1048576"},
         {"-g 0", "-g: must be a number from 1 to 4096"},
         {"-r 4", "-r: there is no rank 4, the ranks are 0 to 3"},

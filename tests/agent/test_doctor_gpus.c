@@ -25,6 +25,27 @@ static void third_lent(void)
     put_link("sys/bus/pci/drivers/vfio-pci", "sys/bus/pci/devices/0000:1b:00.0/driver");
 }
 
+/* Nothing of the driver's is there; loaded: but for its modules. */
+static void all_lent(void)
+{
+    unput("proc/driver/nvidia/version");
+    for (unsigned i = 0; i < GPUS; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "dev/nvidia%u", i);
+        unput(name);
+        snprintf(name, sizeof name, "proc/driver/nvidia/gpus/%s/information", pci[i]);
+        unput(name);
+        snprintf(name, sizeof name, "sys/bus/pci/devices/%s/driver", pci[i]);
+        put_link("sys/bus/pci/drivers/vfio-pci", name);
+    }
+}
+
+static void all_lent_but_loaded(void)
+{
+    all_lent();
+    put("NVRM version: 580.159.04\n", "proc/driver/nvidia/version");
+}
+
 static void third_amd(void)
 {
     put_device("0000:1b:00.0", "0x1002\n", "0x120000\n", 16);
@@ -301,6 +322,10 @@ static const struct row BUS_ROWS[] = {
     ROW("gpus", VERDICT_OK, "2 that this process may use"),
     ROW("gpus", VERDICT_OK, "2 that this process may use", .before = third_amd),
     ROW("gpus", VERDICT_OK, "(vfio-pci): 0000:1b:00.0", .before = third_lent),
+    ROW("gpus", VERDICT_OK,
+        "all are given to virtual machines (vfio-pci): 0000:19:00.0, 0000:1a:00.0",
+        .before = all_lent),
+    ROW("gpus", VERDICT_OK, "all are given to virtual machines", .before = all_lent_but_loaded),
     ROW("gpus", VERDICT_BROKEN, "0000:19:00.0 has nouveau", .before = nouveau),
     ROW("gpus", VERDICT_BROKEN, "0000:1b:00.0 has no driver", .before = third_undriven),
     ROW("gpus", VERDICT_BROKEN, "2 GPUs on the PCI bus, none", .before = no_nodes),
@@ -318,6 +343,25 @@ TEST(each_check_of_any_gpu_says_what_it_sees_and_judges_it)
     look_at_all(GPU_ROWS, ARRAY_LEN(GPU_ROWS));
     check_covered(ON_GPUS, GPU_ROWS, ARRAY_LEN(GPU_ROWS));
     look_at_all(BUS_ROWS, ARRAY_LEN(BUS_ROWS));
+}
+
+TEST(a_host_whose_gpus_are_all_lent_to_virtual_machines_is_not_broken)
+{
+    void (*const hosts[])(void) = {all_lent, all_lent_but_loaded};
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        put_host();
+        put_gpus();
+        hosts[i]();
+        open_it();
+        doctor_look(d);
+        for (unsigned k = 0; k < d->n; k++)
+            if (d->finding[k].verdict == VERDICT_BROKEN)
+                test_fail(__FILE__, __LINE__, "%s: %s", d->finding[k].check->name,
+                          d->finding[k].evidence);
+        CHECK_INT(d->vendor, ==, GPU_NONE);
+        doctor_close(d);
+        d = NULL;
+    }
 }
 
 /* ---- AMD ---- */

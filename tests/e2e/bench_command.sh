@@ -148,7 +148,7 @@ bad() { # PATTERN arguments...
 }
 bad "^launch: -b: must be a size .*, not '8X'$" -b 8X
 bad "^launch: -b: 1073741824 bytes are more than the 1048576 of -e$" -b 1G -e 1M
-bad "did you mean 'float'\?$" -d flaot
+bad "did you mean float\?$" -d flaot
 bad "^launch: scatter: there is no GPU .* only all_reduce, all_gather and broadcast" scatter
 bad "^launch: -r: there is no rank 2, the ranks are 0 to 1$" broadcast -r 2 -g 2
 bad "^launch: -t: launch bench does not have this flag of nccl-tests" -t 2

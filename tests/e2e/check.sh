@@ -71,7 +71,7 @@ LAUNCH_BENCH_JOB= run check -n 3; expect 0 "no GPU"; sums 3 "no GPU"; check "the
 
 # Nothing is started.
 LAUNCH_BENCH_JOB=$PWD/nowhere run check; expect 127 "no job"
-run check --timeout; expect 2 "no time"; check "is told" has '^launch: --timeout: needs? a value' err
+run check --timeout; expect 2 "no time"; check "is told" has '^launch: check: --timeout: needs? a value' err
 run check --timeout=soon; expect 2 "no such time"
 run check ./job; expect 2 "a program"; check "is told" has "'./job': options of launch are taken here, and no program" err
 run check --detach; expect 2 "--detach"

@@ -6,7 +6,7 @@
 run help; expect 0 "help"; cp out all
 run --help; check "--help is the same" cmp -s out all
 run -h; check "-h is the same" cmp -s out all
-run help --help; check "help --help is the same" cmp -s out all
+run help --help; expect 0 "help --help"; check "help --help is about help: $(cat out)" has '--man' out
 run --version; check "one line of version: $(cat out)" has '^launch [0-9]+\.[0-9]+\.[0-9]+$' out
 run help restarts; expect 0 "a topic"; check "text and options: $(cat out)" has '^Restarts$' out
 run help PET_NNODES; check "a variable: $(cat out)" has '--nnodes=' out
@@ -19,6 +19,9 @@ for command in $commands; do
     run $command --help; expect 0 "$command --help"
     check "$command --help says how it is used: $(head -1 out)" has '^usage: launch ' out
     check "$command --help has lines of a terminal's width" not has '.{81}' out
+    mv out own; run help $command; expect 0 "help $command"
+    check "help $command begins with what $command --help shows: $(cat out)" cmp -s own <(head -c "$(wc -c <own)" out)
+    check "$command --help explains its words: $(cat own)" test "$(wc -l <own)" -ge 5
     "$LAUNCH" $command --help >/dev/full 2>err; rc=$?; expect 125 "$command --help on a full disk"
     check "a full disk is told: $(cat err)" has 'No space left' err
 done

@@ -81,7 +81,7 @@ assert [g["index"] for g in d["gpus"] if g["state"] == "leased"] == [0, 3], d
 assert d["gpus"][3]["holders"][0]["run"] == "holder" and d["gpus"][3]["holders"][0]["pid"] == int(sys.argv[1]), d
 assert d["gpus"][1] | {"processes": 0} == {"index": 1, "pci": "0000:11:00.0", "processes": 0, "state": "free", "holders": [], "quarantine": None,
     "uuid": "GPU-000000a1-0000-0000-0000-000000000001"}, d' $holder || fail "gpus --json"
-run gpus --jsn; expect 2 "launch gpus with a wrong option"; check "it is told: $(cat err)" has "gpus: --jsn: unknown option; usage: launch gpus" err
+run gpus --jsn; expect 2 "launch gpus with a wrong option"; check "it is told: $(cat err)" has "gpus: --jsn: unknown option; did you mean --json\?" err
 run gpus --help; expect 0 "launch gpus --help"; check "it is short: $(cat out)" has '^usage: launch gpus' out
 "$LAUNCH" gpus >/dev/full 2>err; rc=$?; expect 125 "launch gpus on a full disk"; check "it is told: $(cat err)" has 'No space left' err
 release; sees '0,1|PCI_BUS_ID' --gpus=2

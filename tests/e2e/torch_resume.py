@@ -26,7 +26,7 @@ def a_crash_is_made_good_from_the_checkpoint(script, python):
     check("both ranks go on from the last checkpoint and come to the loss of one rank, on the same examples, uninterrupted",
           0 in alone and sorted(losses(r)) == [0, 1] and
           all(first == 30 and last == 64 and abs(loss - alone[0][3]) < 1e-5 for _, first, last, loss in losses(r).values()), r)
-    check("the culprit is named, not the rank that lost its peer", f"launch: {python}: rank 1 of 2 failed first" in r.stderr, r)
+    check("the culprit is named, not the rank that lost its peer", f"launch: {python}: rank 1 of 2 failed first: it exited with code 1 " in r.stderr, r)
     check("with what @record wrote", "launch:   it said: RuntimeError: a bad example in step 33\n" in r.stderr and
           re.search(r"its traceback:\n(launch:   \|.*\n)*launch:   \| RuntimeError: a bad example in step 33\n", r.stderr), r)
     check(f"no process of a DataLoader is left: {left()}", not left(), r)

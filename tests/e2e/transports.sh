@@ -50,7 +50,7 @@ check "is told: $(cat err)" has "^launch: --transports: NCCL hangs; launch check
 check "and what it chose" has 'P2P/CUMEM x2' out
 
 run topo --transports --matrix; expect 2 "a word of topo's other half"
-check "is told: $(cat err)" has '^launch: --matrix: unknown option' err
+check "is told: $(cat err)" has '^launch: --transports: --matrix: unknown option' err
 run topo --transports --format=svg; expect 2 "no picture"
 run topo --transports --help; expect 0 "--help"; check "of both" has '^usage: launch topo --transports' out
 gpus 0
