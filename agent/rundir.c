@@ -97,10 +97,16 @@ int rundir_make(const struct rundir_place *place, struct err *err)
 void rundir_remove(const struct rundir_place *place)
 {
     char path[PATH_MAX];
+    struct err err;
     if (!place->dir[0] || !put_path(path, "%s/%s", place->dir, place->name))
         return;
-    /* Who was to make the socket may have come no further than its directory. */
-    if (unlink(path) == 0 || errno == ENOENT)
+    /* Who was to make the socket may have come no further than its directory; one that can't be used is not ours. */
+    bool ours = unlink(path) == 0;
+    if (!ours && errno == ENOENT) {
+        AUTO_FD fd = open_directory(place->dir, place->owner, &err);
+        ours = fd >= 0;
+    }
+    if (ours)
         rmdir(place->dir); /* refused while it holds others */
 }
 

@@ -100,6 +100,10 @@ TEST(a_directory_in_which_no_socket_was_made_goes_as_well)
     CHECK_INT(access(place.dir, F_OK), ==, 0);
     rundir_remove(&place);
     CHECK_INT(access(place.dir, F_OK), ==, -1);
+    mkdir(place.dir, 0700);
+    chmod(place.dir, 0777); /* one that is not used */
+    rundir_remove(&place);
+    CHECK_INT(access(place.dir, F_OK), ==, 0);
 }
 
 TEST(the_directory_stays_while_another_socket_is_in_it)
