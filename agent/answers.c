@@ -3,6 +3,7 @@
 
 #include "../proto/clock.h"
 #include "news.h"
+#include "procstate.h"
 #include "sysfile.h"
 
 #include <stdio.h>
@@ -58,9 +59,9 @@ static void read_usage(pid_t pid, struct wire_rank *ret)
     long long pages;
     if (sysfile_read(text, sizeof text, "", "/proc/%d/stat", (int)pid) <= 0)
         return;
-    /* The name in parentheses may hold anything; fields 14, 15 and 24 of proc(5). */
-    const char *at = strrchr(text, ')');
-    if (!at || sscanf(at + 1,
+    /* Fields 14, 15 and 24 of proc(5). */
+    const char *at = procstate_fields(text);
+    if (!at || sscanf(at,
                       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d "
                       "%*d %*u %*u %lld",
                       &user_ticks, &system_ticks, &pages) != 3)

@@ -3,6 +3,7 @@
 #include "evidence.h"
 
 #include "../proto/clock.h"
+#include "procstate.h"
 #include "syscalls.h"
 #include "sysfile.h"
 #include "watch.h"
@@ -130,15 +131,15 @@ void evidence_glance(const char *sysroot, pid_t pid, struct evidence_proc *ret)
     ret->core = sysfile_field(text, "CoreDumping:", value, sizeof value) && value[0] == '1';
 }
 
-/* utime and stime of /proc/PID/stat, fields 14 and 15; the name, field 2, may hold anything. */
+/* utime and stime of /proc/PID/stat, fields 14 and 15. */
 static double read_cpu_s(const char *sysroot, pid_t pid)
 {
     char text[1024];
     if (sysfile_read(text, sizeof text, sysroot, "/proc/%d/stat", (int)pid) < 0)
         return 0;
     unsigned long long user = 0, kernel = 0;
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 14; field++)
+    const char *at = procstate_fields(text);
+    for (int field = 3; at && field < 14; field++)
         at = (at = strchr(at, ' ')) ? at + 1 : NULL;
     if (!at)
         return 0;

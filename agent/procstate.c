@@ -27,15 +27,20 @@ struct thread_stat {
     long long exit_code;        /* wait status */
 };
 
-/* The name in parentheses may hold anything, so fields are counted from the last parenthesis. */
-static bool parse(const char *text, struct thread_stat *ret)
+const char *procstate_fields(const char *text)
 {
     const char *at = strrchr(text, ')');
+    return at && at[1] == ' ' && at[2] ? at + 2 : NULL;
+}
+
+static bool parse(const char *text, struct thread_stat *ret)
+{
+    const char *at = procstate_fields(text);
     struct thread_stat t = {0};
     unsigned field = FIELD_STATE;
-    if (!at || at[1] != ' ' || !at[2])
+    if (!at)
         return false;
-    for (at += 2; *at; field++) {
+    for (; *at; field++) {
         if (field == FIELD_STATE)
             t.state = *at;
         else if (field == FIELD_FLAGS)
@@ -105,7 +110,6 @@ pid_t procstate_parent(pid_t pid)
     char text[512];
     if (sysfile_read(text, sizeof text, "", "/proc/%d/stat", (int)pid) < 0)
         return 0;
-    /* "pid (name) state ppid" */
-    const char *rest = strrchr(text, ')');
-    return !rest || strlen(rest) < 5 ? 0 : (pid_t)strtol(rest + 4, NULL, 10);
+    const char *at = procstate_fields(text); /* "state ppid" */
+    return at && at[1] == ' ' ? (pid_t)strtol(at + 2, NULL, 10) : 0;
 }

@@ -17,6 +17,10 @@ enum procstate {
  * *ret_status, with PROC_ENDING: its wait status; 0 also stands for "not known" (a process of another user). */
 enum procstate procstate_of(const char *sysroot, pid_t pid, int *ret_status);
 
+/* From field 3, the state, on in the text of a /proc/PID/stat: behind the name in parentheses, which may hold anything. NULL:
+ * there is none. */
+const char *procstate_fields(const char *text);
+
 /* 0: there is no such process. */
 pid_t procstate_parent(pid_t pid);
 
