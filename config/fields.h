@@ -61,9 +61,10 @@ const char *field_nearest(const char *name, size_t n);
 /* The same where further names are known, which are no rows; NULL-terminated. */
 const char *field_nearest_of(const char *name, size_t n, const char *const *others);
 
-/* How many slips (a letter missing, too many, wrong, or swapped with its neighbour; '-' equals '_') a mistyped name is
- * away from a known one; SIZE_MAX: more than 3 or than a third of n, too many for slips. */
-size_t field_slips(const char *name, size_t n, const char *known, size_t known_n);
+/* Whether a mistyped name is fewer slips (a letter missing, too many, wrong, or swapped with its neighbour; '-' equals '_')
+ * away from a known one than *best, which becomes their number then; SIZE_MAX in the beginning. More than 3, or than a third of
+ * n, are too many for slips: never nearer. */
+bool field_is_nearer(const char *name, size_t n, const char *known, size_t *best);
 
 /* Our variable of that row, "LAUNCH_NPROC_PER_NODE"; returns buf. */
 #define FIELD_ENV_BYTES 64

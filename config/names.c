@@ -84,7 +84,8 @@ static size_t edit_distance(const char *a, size_t a_n, const char *b, size_t b_n
     return d[a_n][b_n];
 }
 
-size_t field_slips(const char *name, size_t n, const char *known, size_t known_n)
+/* SIZE_MAX: too many for slips. */
+static size_t slips(const char *name, size_t n, const char *known, size_t known_n)
 {
     if (n < 2 || n > NAME_MAX_BYTES || known_n > NAME_MAX_BYTES)
         return SIZE_MAX;
@@ -96,10 +97,15 @@ size_t field_slips(const char *name, size_t n, const char *known, size_t known_n
 static bool judge_nearer(const char *known, size_t known_n, void *with)
 {
     struct wanted *wanted = with;
-    size_t distance = field_slips(wanted->name, wanted->n, known, known_n);
-    if (distance < wanted->best)
-        wanted->best = distance;
+    wanted->best = least(wanted->best, slips(wanted->name, wanted->n, known, known_n));
     return false; /* a later name may be nearer still */
+}
+
+bool field_is_nearer(const char *name, size_t n, const char *known, size_t *best)
+{
+    size_t before = *best;
+    *best = least(before, slips(name, n, known, strlen(known)));
+    return *best < before;
 }
 
 const struct field *field_find(const char *name, size_t n)
@@ -145,12 +151,9 @@ const char *field_nearest_of(const char *name, size_t n, const char *const *othe
         if (wanted.best < before)
             nearest = FIELDS[i].name;
     }
-    for (size_t i = 0; others[i]; i++) {
-        size_t before = wanted.best;
-        judge_nearer(others[i], strlen(others[i]), &wanted);
-        if (wanted.best < before)
+    for (size_t i = 0; others[i]; i++)
+        if (field_is_nearer(name, n, others[i], &wanted.best))
             nearest = others[i];
-    }
     /* "nprocs" is far from "nproc-per-node", but without its s begins it. */
     return nearest || name[n - 1] != 's' ? nearest : field_nearest_of(name, n - 1, others);
 }

@@ -98,11 +98,8 @@ static int refuse_name(struct err *err, const char *text, const char *(*name)(in
     const char *nearest = NULL;
     for (int i = 0; i < n; i++) {
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", name(i));
-        size_t slips = field_slips(text, strlen(text), name(i), strlen(name(i)));
-        if (slips < best) {
-            best = slips;
+        if (field_is_nearer(text, strlen(text), name(i), &best))
             nearest = name(i);
-        }
     }
     field_quote(text, strlen(text), shown);
     if (nearest)

@@ -170,11 +170,8 @@ static const struct field *find_option(const char *name)
 /* Keeps the nearer one of two. */
 static void consider(const char *name, const char *known, size_t *best, char nearest[TOPIC_BYTES])
 {
-    size_t slips = field_slips(name, strlen(name), known, strlen(known));
-    if (slips < *best) {
-        *best = slips;
+    if (field_is_nearer(name, strlen(name), known, best))
         snprintf(nearest, TOPIC_BYTES, "%s", known);
-    }
 }
 
 static int refuse_unknown(const char *name, struct err *err)

@@ -29,27 +29,27 @@ static const char *nearest_command(const char *word)
 {
     const char *nearest = NULL;
     size_t best = SIZE_MAX;
-    for (const struct command *command = COMMANDS; command->name; command++) {
-        size_t slips = field_slips(word, strlen(word), command->name, strlen(command->name));
-        if (slips < best) {
-            best = slips;
+    for (const struct command *command = COMMANDS; command->name; command++)
+        if (field_is_nearer(word, strlen(word), command->name, &best))
             nearest = command->name;
-        }
-    }
     return nearest;
 }
 
-const char *suggest_option(const char *word, const char *const *known)
+int suggest_refuse(struct err *err, const char *command, const char *word, const char *why,
+                   const char *const *options)
 {
-    const char *nearest = NULL;
-    for (size_t best = SIZE_MAX; *known; known++) {
-        size_t slips = field_slips(word, strcspn(word, "="), *known, strlen(*known));
-        if (slips < best) {
-            best = slips;
-            nearest = *known;
-        }
-    }
-    return nearest;
+    char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
+    const char *meant = NULL;
+    size_t best = SIZE_MAX;
+    for (; options && *options; options++)
+        if (field_is_nearer(word, strcspn(word, "="), *options, &best))
+            meant = *options;
+    field_quote(word, strlen(word), shown);
+    if (meant)
+        return err_set(err, -EINVAL, "%s: %s: unknown option; did you mean %s?", command, shown,
+                       meant);
+    return err_set(err, -EINVAL, "%s: %s%s%s; usage: %s", command, shown, *shown ? ": " : "", why,
+                   command_title(command_find(command), title));
 }
 
 static bool is_file(const char *word, const char *suffix)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a word that is no program, or no option of a command, was probably meant to be. */
+/* What a word that is no program, or not one of a command's, was probably meant to be. */
 #ifndef LAUNCH_AGENT_CMD_SUGGEST_H
 #define LAUNCH_AGENT_CMD_SUGGEST_H
 
@@ -8,7 +8,9 @@
 /* Appends a guess to the error that says that the program was not found, if there is one. */
 void suggest_program(const char *word, struct err *err);
 
-/* The one of `known` (NULL-terminated) that an option, up to its '=', was probably meant to be; NULL: none is near. */
-const char *suggest_option(const char *word, const char *const *known);
+/* -EINVAL: a word, "" for a missing one, is wrong in a command: which of its options (NULL-terminated; NULL: not asked) it was
+ * probably meant to be, up to its '='; or, if none is near, why, and the command's usage. */
+int suggest_refuse(struct err *err, const char *command, const char *word, const char *why,
+                   const char *const *options);
 
 #endif

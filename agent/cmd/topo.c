@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "topo.h"
 
-#include "../../config/fields.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
 #include "../log.h"
 #include "../topo.h"
-#include "commands.h"
 #include "suggest.h"
 #include "transports.h"
 
@@ -83,25 +81,13 @@ static int take_p2p(struct asked *asked, const char *value, struct err *err)
     return 0;
 }
 
-static int refuse_word(const char *word, struct err *err)
-{
-    static const char *const known[] = {"--matrix", "--p2p", "--format", "--transports", NULL};
-    char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
-    const char *meant = suggest_option(word, known);
-    field_quote(word, strlen(word), shown);
-    if (meant)
-        return err_set(err, -EINVAL, "topo: %s: unknown option; did you mean %s?", shown, meant);
-    return err_set(err, -EINVAL, "topo: %s: %s; usage: %s", shown,
-                   *word == '-' ? "unknown option" : "one word too many",
-                   command_title(command_find("topo"), title));
-}
-
 static int parse(struct asked *asked, int argc, char **argv, struct err *err)
 {
     static const struct {
         const char *name;
         int (*take)(struct asked *asked, const char *value, struct err *err);
     } options[] = {{"--format", take_format}, {"--p2p", take_p2p}};
+    static const char *const known[] = {"--matrix", "--p2p", "--format", "--transports", NULL};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         size_t n = strcspn(word, "="), k = 0;
@@ -117,7 +103,8 @@ static int parse(struct asked *asked, int argc, char **argv, struct err *err)
                (strlen(options[k].name) != n || strncmp(options[k].name, word, n) != 0))
             k++;
         if (k == ARRAY_LEN(options))
-            return refuse_word(word, err);
+            return suggest_refuse(err, "topo", word,
+                                  *word == '-' ? "unknown option" : "one word too many", known);
         if (!word[n] && i + 1 == argc)
             return err_set(err, -EINVAL, "%s: a value is needed", word);
         int rc = options[k].take(asked, word[n] ? word + n + 1 : argv[++i], err);

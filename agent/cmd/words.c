@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "words.h"
 
-#include "../../config/fields.h"
 #include "../../config/siglist.h"
 #include "../../proto/status.h"
 #include "../clean.h"
@@ -30,12 +29,12 @@ static const struct {
 /* ---- wrong words ---- */
 
 /* Returns 0 for those who count words. */
-static int refuse(const char *command, const char *word, const char *why)
+static int refuse(const char *command, const char *word, const char *why,
+                  const char *const *options)
 {
-    char shown[FIELD_QUOTE_BYTES], title[COMMAND_TITLE_BYTES];
-    field_quote(word, strlen(word), shown);
-    log_error("%s: %s%s%s; usage: %s", command, shown, *shown ? ": " : "", why,
-              command_title(command_find(command), title));
+    struct err err;
+    suggest_refuse(&err, command, word, why, options);
+    log_error("%s", err.text);
     return 0;
 }
 
@@ -84,17 +83,11 @@ static int find_option(const char *word, unsigned takes, const char **ret_value)
 static int refuse_option(const char *command, const char *word, unsigned takes)
 {
     const char *known[ARRAY_LEN(OPTIONS) + 1] = {NULL};
-    char shown[FIELD_QUOTE_BYTES];
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
         if (takes & OPTIONS[i].word)
             known[n++] = OPTIONS[i].name;
-    const char *meant = suggest_option(word, known);
-    if (!meant)
-        return refuse(command, word, "unknown option");
-    log_error("%s: %s: unknown option; did you mean %s?", command,
-              field_quote(word, strlen(word), shown), meant);
-    return 0;
+    return refuse(command, word, "unknown option", known);
 }
 
 /* Returns how many words were used; 0: wrong, which was said. */
@@ -109,9 +102,9 @@ static int take_option(struct words *w, char **argv, const char *command, unsign
         used = 2;
     }
     if (OPTIONS[i].value == (value ? NO_VALUE : VALUE))
-        return refuse(command, argv[0], value ? "takes no value" : "needs a value");
+        return refuse(command, argv[0], value ? "takes no value" : "needs a value", NULL);
     if (OPTIONS[i].word == WORD_RANK && !parse_number(value, INT32_MAX, &w->rank))
-        return refuse(command, argv[0], "must be the number of a rank");
+        return refuse(command, argv[0], "must be the number of a rank", NULL);
     if (OPTIONS[i].word == WORD_LEASE_DIR)
         w->lease_dir = value;
     if (OPTIONS[i].word == WORD_CLEAR)
@@ -133,11 +126,12 @@ static int take_operand(struct words *w, const char *word, const char *command, 
         w->given |= WORD_SIGNAL;
         if (parse_signal(word, &w->number))
             return 1;
-        return refuse(command, word, "is no signal; USR1 or 10 is one");
+        return refuse(command, word, "is no signal; USR1 or 10 is one", NULL);
     }
     return refuse(command, word,
                   strcmp(command, "ps") == 0 ? "one word too many; launch status RUN shows one job"
-                                             : "one word too many");
+                                             : "one word too many",
+                  NULL);
 }
 
 int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
@@ -154,9 +148,9 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
         i += used;
     }
     if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
-        refuse(argv[0], "", "which job? launch ps lists them");
+        refuse(argv[0], "", "which job? launch ps lists them", NULL);
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
-        refuse(argv[0], "", "which signal?");
+        refuse(argv[0], "", "which signal?", NULL);
     else
         return -1;
     return EXIT_CODE_USAGE;
