@@ -11,7 +11,6 @@
 #include "words.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define NVML_LIMIT_MS 10000 /* as `launch topo` has it */
@@ -61,9 +60,6 @@ int cmd_doctor(int argc, char **argv)
 {
     struct words words;
     struct err err;
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return fputs(help, stdout) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
     int exit_code = words_parse(&words, argc, argv, WORD_MAY_RUN | WORD_LOG | WORD_JSON);
     if (exit_code >= 0)
         return exit_code;
