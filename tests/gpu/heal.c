@@ -3,8 +3,9 @@
  * round in a loop of its own) while the others are in an all-reduce of NCCL's, asleep in cudaStreamSynchronize() (sync) or in
  * launch_nccl_wait(). FILE is shared by all ranks.
  * Rank 0 prints a line a round, milliseconds after the signal: the first survivor was told, the last one was, the last rank
- * had met the others, had the new communicator, was through an all-reduce whose every sum is right; then the GPU's free MiB,
- * the descriptors and the threads of rank 0. A wrong sum ends the rank with 9. */
+ * had met the others, had the new communicator, had copied its part to the GPU, was through an all-reduce whose every sum is
+ * right; then the GPU's free MiB, the descriptors and the threads of rank 0, and when the signal was, by the clock of logs. A
+ * wrong sum ends the rank with 9. */
 #include "../../worker/launch_nccl.h"
 
 #include "../../proto/clock.h"
@@ -26,11 +27,11 @@
 #define KILL_DELAY_NS (50 * NS_PER_MS)
 
 struct moments {
-    _Atomic uint64_t told, met, comm, through;
+    _Atomic uint64_t told, met, comm, copied, through;
 };
 
 struct shared {
-    _Atomic uint64_t signalled;
+    _Atomic uint64_t signalled, signalled_at; /* monotonic; since 1970 */
     struct moments of[RANKS_MAX];
 };
 
@@ -79,13 +80,15 @@ static void print_round(int n, int victim)
         if (i != victim && shared->of[i].told < first)
             first = shared->of[i].told;
     cudaMemGetInfo(&free_bytes, &all);
-    printf("round %llu %.1f %.1f %.1f %.1f %.1f free %zu fds %d threads %d\n",
+    printf("round %llu %.1f %.1f %.1f %.1f %.1f %.1f free %zu fds %d threads %d at %.4f\n",
            (unsigned long long)state.round, (double)(first - shared->signalled) / 1e6,
            last_of(n, victim, offsetof(struct moments, told)),
            last_of(n, -1, offsetof(struct moments, met)),
            last_of(n, -1, offsetof(struct moments, comm)),
+           last_of(n, -1, offsetof(struct moments, copied)),
            last_of(n, -1, offsetof(struct moments, through)), free_bytes >> 20,
-           entries("/proc/self/fd"), entries("/proc/self/task") + 1);
+           entries("/proc/self/fd"), entries("/proc/self/task") + 1,
+           (double)shared->signalled_at / 1e9);
     fflush(stdout);
 }
 
@@ -96,17 +99,19 @@ static int check_cuda(struct launch *l, cudaError_t e)
 }
 
 /* Every rank gives its number plus the element's, small enough to be exact. */
-static int reduce(struct launch *l, ncclComm_t comm, cudaStream_t stream)
+static int reduce(struct launch *l, ncclComm_t comm, cudaStream_t stream, struct moments *m)
 {
     for (int i = 0; i < COUNT; i++)
         host[i] = (float)(launch_rank(l) + i % 64);
     int r = check_cuda(l, cudaMemcpy(data, host, sizeof host, cudaMemcpyHostToDevice));
+    m->copied = clock_now_ns();
     if (r == LAUNCH_OK)
         r = launch_nccl_call(l, ncclAllReduce(data, data, COUNT, ncclFloat, ncclSum, comm, stream));
     if (r == LAUNCH_OK && asleep)
         r = check_cuda(l, cudaStreamSynchronize(stream));
     if (r == LAUNCH_OK)
         r = asleep ? launch_check(l) : launch_nccl_wait(l);
+    m->through = clock_now_ns();
     return r;
 }
 
@@ -140,13 +145,13 @@ static int run_round(struct launch *l, bool healed)
 {
     ncclComm_t comm;
     cudaStream_t stream;
-    struct moments *mine = &shared->of[launch_rank(l)];
+    /* The others may be in the next round when rank 0 prints: only what healed is written down. */
+    struct moments none, *mine = healed ? &shared->of[launch_rank(l)] : &none;
     int victim = (int)((state.round + 1) % (uint64_t)launch_world_size(l));
     int r = launch_nccl_comm(l, &comm, &stream);
     mine->comm = clock_now_ns();
     if (r == LAUNCH_OK)
-        r = reduce(l, comm, stream);
-    mine->through = clock_now_ns();
+        r = reduce(l, comm, stream, mine);
     if (r != LAUNCH_OK || healed)
         return r == LAUNCH_OK ? end_round(l, victim) : r;
     nap(pause_ns); /* a standby gets ready */
@@ -154,11 +159,14 @@ static int run_round(struct launch *l, bool healed)
     if (r == LAUNCH_OK && launch_rank(l) == victim) {
         nap(KILL_DELAY_NS);
         shared->signalled = clock_now_ns();
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        shared->signalled_at = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
         while (spins)
             atomic_signal_fence(memory_order_seq_cst);
         raise(stops ? SIGSTOP : SIGKILL);
     }
-    return r == LAUNCH_OK ? reduce(l, comm, stream) : r;
+    return r == LAUNCH_OK ? reduce(l, comm, stream, mine) : r;
 }
 
 static int open_shared(const char *path)

@@ -11,8 +11,10 @@ heals() {
     local ranks=$1 n=$2 pause=$3 words=$4; shift 5
     rm -f "$dir/shared"
     limited $((60 + n * (3 + pause / 1000))) "$launch" --nproc-per-node="$ranks" --on-failure=heal --max-restarts=$((n * 2)) "$@" \
-        ${HEAL_UNDER:-} "$heal" "$dir/shared" "$n" "$pause" $words >"$dir/out" 2>"$dir/err" </dev/null ||
-        { fail "$ranks ranks, $*: exit $?"; return 1; }
+        ${HEAL_UNDER:-} "$heal" "$dir/shared" "$n" "$pause" $words >"$dir/out" 2>"$dir/err" </dev/null
+    local got=$?
+    cp "$dir/out" "$logs/$section.out"; cp "$dir/err" "$logs/$section.err"
+    [ $got = 0 ] || { fail "$ranks ranks, $*: exit $got"; return 1; }
     grep -o 'round [0-9]* .*' "$dir/out" >"$dir/rounds"
     [ "$(wc -l <"$dir/rounds")" = "$n" ] || { fail "$ranks ranks, $*: $(wc -l <"$dir/rounds") rounds of $n"; return 1; }
 }
@@ -23,10 +25,10 @@ measure() {
     local goal=$1 ranks=$2 words=$3 how=none c least median most line; shift 4
     [[ " $* " =~ --standby=([a-z]+) ]] && how=${BASH_REMATCH[1]}
     heals "$ranks" "$rounds" "${pauses[$how]}" "$words" -- "$@" || return
-    echo "ms after the signal:                                            told first    last     met    comm through"
+    echo "ms after the signal:                                            told first    last     met    comm  copied through"
     line=$(printf '%d ranks %-54s' "$ranks" "$* $words")
-    for c in 3 4 5 6; do read -r _ median _ < <(column $c); line+=$(printf ' %7s' "$median"); done
-    read -r least median most < <(column 7)
+    for c in 3 4 5 6 7; do read -r _ median _ < <(column $c); line+=$(printf ' %7s' "$median"); done
+    read -r least median most < <(column 8)
     printf '%s %7s  (%s..%s)\n' "$line" "$median" "$least" "$most"
     cp "$dir/rounds" "$logs/$section.rounds"
     if [ "$goal" = 0 ]; then
@@ -39,8 +41,8 @@ measure() {
 losses() {
     local n=$1 ranks=$2 pause=$3 least median most lost; shift 4
     heals "$ranks" "$n" "$pause" '' -- "$@" || { goal missed "$n losses in a row, $ranks ranks, $*" "see its log"; return; }
-    read -r least median most < <(column 7)
-    lost=$(sed -n '2p;$p' "$dir/rounds" | awk '{v[NR]=$9} END {print v[1] - v[2]}')
+    read -r least median most < <(column 8)
+    lost=$(sed -n '2p;$p' "$dir/rounds" | awk '{v[NR]=$10} END {print v[1] - v[2]}')
     echo "$n losses in a row, ms: $median ($least..$most); second and last: $(sed -n '2s/.*free/MiB free/p;$s/.*free/; MiB free/p' "$dir/rounds" | tr -d '\n')"
     cp "$dir/rounds" "$logs/$section.rounds"
     # A rank's context is hundreds of MiB: less than one may be missing.
@@ -51,7 +53,7 @@ hung() { # RANKS stop|spin -- options
     local ranks=$1 how=$2 n=${HUNG_ROUNDS:-3} median; shift 3
     heals "$ranks" "$n" "${pauses[none]}" "$how" -- "$@" --hang-timeout="${HANG_TIMEOUT:-4s}" || { goal missed "a rank that ${how}s, $ranks ranks, $*" "see its log"; return; }
     grep -E 'is stopped|hangs' "$dir/err" | head -3
-    read -r _ median _ < <(column 7)
+    read -r _ median _ < <(column 8)
     goal ok "a rank that ${how}s, $ranks ranks, $*: found and healed, $n times" "$median ms after it did, --hang-timeout=${HANG_TIMEOUT:-4s}"
 }
 # NCCL's own timings, s: medians over processes and rounds, in the order of its line: total, then its parts.
@@ -87,7 +89,7 @@ nvml_calls() {
     rm -rf "$counts"; mkdir "$counts"
     HEAL_UNDER="env NVML_COUNT_REAL=$real NVML_COUNT_DIR=$counts LD_PRELOAD=$PWD/$build/tests/gpu/nvml_count.so" \
         heals "$ranks" 4 "${pauses[nccl]}" '' -- "$@" || return
-    echo "with the shim: ms to the first all-reduce: $(column 7)"
+    echo "with the shim: ms to the first all-reduce: $(column 8)"
     python3 - "$counts"/* <<'PYTHON'
 import collections, re, statistics, sys
 of = {"first init": collections.defaultdict(dict), "later inits": collections.defaultdict(dict)}
