@@ -26,7 +26,8 @@ static int open_board(struct attempt *a, struct attempt_config *c, struct err *e
         .restart_count = job->restart_count,
         .max_restarts = spec->max_restarts,
         .gpu_count = job->gpu_set->n,
-        .flags = spec->share_gpus ? BOARD_FLAG_SHARE_GPUS : 0,
+        .flags = (spec->share_gpus ? BOARD_FLAG_SHARE_GPUS : 0) |
+                 (spec_heals(spec) ? BOARD_FLAG_OUTLIVES : 0),
         .run_id = job->run_id,
     };
     int rc = host_board_open(&a->board, c->loop, &board, c->on_stage, c->user, err);

@@ -207,12 +207,31 @@ static bool choose_root(struct host_board *hb)
     return root || !elders;
 }
 
+static bool is_gathered(const struct host_board *hb)
+{
+    return atomic_load(&hb->board.head->gathered) == hb->generation;
+}
+
+bool host_board_gather(struct host_board *hb)
+{
+    if (is_gathered(hb))
+        return true;
+    if (!choose_root(hb))
+        return false;
+    atomic_store_explicit(&hb->board.head->gathered, hb->generation, memory_order_release);
+    board_bump_epoch(&hb->board);
+    return true;
+}
+
 bool host_board_release(struct host_board *hb)
 {
-    if (!choose_root(hb))
+    bool gathered = is_gathered(hb);
+    if (!gathered && !choose_root(hb))
         return false;
     atomic_store_explicit(&hb->board.head->running, hb->generation, memory_order_release);
     board_wake(&hb->board.head->running);
+    if (gathered)
+        board_bump_epoch(&hb->board); /* they may wait for other words than `running` */
     return true;
 }
 

@@ -48,8 +48,10 @@ void host_board_vacate(struct host_board *hb, uint32_t spare);
 bool host_board_is_warm(const struct host_board *hb, uint32_t spare);
 void host_board_assign(struct host_board *hb, uint32_t spare, uint32_t place);
 
-/* All ranks of the generation have joined: chooses whose state they take and lets them go. False: none has any, though some
+/* All ranks of the generation have joined: chooses whose state they take. gather tells them, so that they can begin with what
+ * the dead are not in the way of, and may be called again; release lets them go. False: none has any state, though some
  * were there before this generation: the state is lost, and they go on waiting. */
+bool host_board_gather(struct host_board *hb);
 bool host_board_release(struct host_board *hb);
 
 /* Asks the workers to end (launch_check() says LAUNCH_STOP) and wakes those that wait. why: a signal number or any

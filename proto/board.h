@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define BOARD_MAGIC 0x3152424843554e4cull /* "LNUCHBR1" in memory; stored last, read first */
-#define BOARD_VERSION 2
+#define BOARD_VERSION 3
 #define BOARD_MAX_RANKS 4096
 #define BOARD_NO_RANK UINT32_MAX /* of a place that belongs to nobody in this generation */
 #define BOARD_ID_BYTES 128       /* sizeof(ncclUniqueId), fixed by NCCL's ABI */
@@ -34,7 +34,9 @@
 
 #define BOARD_JOIN_CATCHES_STOP 1u /* ends by itself on LAUNCH_STOP: no SIGTERM, please */
 #define BOARD_JOIN_CAN_HEAL 2u     /* meets the others again when a rank was lost (launch_meet) */
+#define BOARD_JOIN_USES_DEVICE 4u  /* has had a communicator of its device */
 #define BOARD_FLAG_SHARE_GPUS 1u   /* several ranks on one GPU on purpose (--share-gpus) */
+#define BOARD_FLAG_OUTLIVES 2u     /* processes may outlive another rank (--on-failure=heal) */
 
 struct board_head {
     /* Written by the agent before the first worker exists; constant afterwards. */
@@ -60,11 +62,13 @@ struct board_head {
     uint32_t gpu_count; /* GPUs of the job; 0: host backend */
     uint32_t flags;     /* BOARD_FLAG_* */
     uint32_t spares;    /* slots behind those of the ranks, for standbys; constant */
-    /* Of a generation; written before `generation` and, the last three, before `running`. */
+    /* Of a generation; written before `generation` and, the last three, before `gathered`. */
     _Atomic uint32_t members;    /* ranks of it */
     _Atomic uint32_t root;       /* 1 + the rank whose state the others take; 0: nobody has any */
     _Atomic uint32_t restore;    /* not 0: some rank has another state than root, or none */
     _Atomic uint64_t root_state; /* root's slot->state */
+    _Atomic uint32_t gathered;   /* generation that waits for nothing but the dead, who give their
+                                  * GPUs back; `epoch` tells of it */
 
     /* Written by the agent before the first worker exists. */
     _Alignas(CACHE_LINE) char run_id[BOARD_RUN_ID_BYTES];

@@ -38,10 +38,18 @@ LAUNCH_API int launch_device_keep(struct launch *l, void *data, size_t bytes);
 /* What --standby=cuda (driver) and nccl (all) do before a standby waits: makes the device `device` and the libraries ready.
  * A failure shows later, when it counts. */
 enum warmth { WARM_DRIVER, WARM_ALL };
-typedef void device_warm(const struct launch *l, int device, enum warmth warmth);
+
+/* What a backend does for a process that may never have called it. */
+struct device_offer {
+    void (*warm)(const struct launch *l, int device, enum warmth warmth);
+    /* The ranks of the new generation have met, and the dead are still dying: starts what all ranks take part in and will
+     * want next (BOARD_JOIN_USES_DEVICE), and never waits. NULL: done, or better left for later. Else the word that has to
+     * be something else than *seen before. */
+    _Atomic uint32_t *(*begin)(struct launch *l, uint32_t *seen);
+};
 
 /* From a constructor of the backend, which is there before launch_join(). */
-LAUNCH_API void launch_device_offer(device_warm *warm);
+LAUNCH_API void launch_device_offer(const struct device_offer *offer);
 
 /* The backend's object in this membership: NULL until set. One backend a membership. */
 LAUNCH_API void *launch_device_object(struct launch *l);

@@ -16,6 +16,8 @@
 #define OOM_ADJ_BYTES 8
 #define WARM_NICE 10 /* while a standby warms up, beside ranks that work */
 
+static const struct device_offer *offer; /* NULL: no backend is linked */
+
 /* Of the job's own memory. */
 struct piece {
     void *data;
@@ -213,13 +215,33 @@ int launch_is_fresh(const struct launch *l, int rank)
            atomic_load(&worker_peer(l, (uint32_t)rank)->born) == l->generation;
 }
 
+/* ---- the wait for the dead ---- */
+
+/* Those that were here before have all used the device, and want it again; what they say of it does not change while they wait. */
+static bool all_use_device(const struct launch *l)
+{
+    bool some = false;
+    for (uint32_t rank = 0; rank < l->world_size; rank++) {
+        const struct board_slot *slot = worker_peer(l, rank);
+        if (atomic_load_explicit(&slot->born, memory_order_relaxed) == l->generation)
+            continue;
+        if (!(atomic_load(&slot->join_flags) & BOARD_JOIN_USES_DEVICE))
+            return false;
+        some = true;
+    }
+    return some;
+}
+
+_Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen)
+{
+    return offer && l->device >= 0 && all_use_device(l) ? offer->begin(l, seen) : NULL;
+}
+
 /* ---- a standby ---- */
 
-static device_warm *warm; /* NULL: no backend is linked, or none that warms anything */
-
-void launch_device_offer(device_warm *offered)
+void launch_device_offer(const struct device_offer *offered)
 {
-    warm = offered;
+    offer = offered;
 }
 
 struct warming {
@@ -232,7 +254,7 @@ static void *warm_up(void *arg)
 {
     const struct warming *w = arg;
     (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), WARM_NICE);
-    warm(w->l, w->device, w->warmth);
+    offer->warm(w->l, w->device, w->warmth);
     return NULL;
 }
 
@@ -243,7 +265,7 @@ static void get_warm(const struct launch *l, const struct board_slot *slot)
     long level = how ? strtol(how, NULL, 10) : 0;
     struct warming w = {l, slot->device, level == 3 ? WARM_ALL : WARM_DRIVER};
     pthread_t thread;
-    if (!warm || w.device < 0 || (level != 2 && level != 3))
+    if (!offer || w.device < 0 || (level != 2 && level != 3))
         return;
     if (pthread_create(&thread, NULL, warm_up, &w) == 0)
         pthread_join(thread, NULL);

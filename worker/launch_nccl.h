@@ -32,9 +32,10 @@ extern "C" {
 #endif
 
 /* The communicator of the present generation over all ranks, and its stream. Made at the first
- * call in a generation (sets the CUDA device, meets the other ranks, ncclCommInitRankConfig
- * without blocking, polled against --rendezvous-timeout); later calls give the same two back.
- * Both stay l's: never destroy them. ret_stream may be NULL.
+ * call in a generation (sets the CUDA device, meets the other ranks, ncclCommInitRankConfig,
+ * for no longer than --rendezvous-timeout); later calls give the same two back.
+ * It blocks, unless processes of the job outlive other ranks (--on-failure=heal, shrink): then NCCL makes a thread for each
+ * call or group on it, which takes some 20 us. Both stay l's: never destroy them. ret_stream may be NULL.
  * LAUNCH_INVALID: no GPU for this rank (more workers than GPUs without --share-gpus: the text
  * names the option).
  * LAUNCH_TIMEOUT, LAUNCH_AGAIN, LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL said no, text with
@@ -48,9 +49,8 @@ LAUNCH_API int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, LAUNCH_S
 LAUNCH_API int launch_nccl_keep(struct launch *l, void *data, size_t bytes);
 
 /* Round every NCCL call on the communicator: launch_nccl_call(l, ncclAllReduce(..., comm, stream)). l is evaluated twice. The
- * call is not made when its generation is over. It is waited until NCCL has taken the call in: on a communicator that does
- * not block, one may answer ncclInProgress (the first collective does, while ranks connect), and until it is through, the
- * next call would be refused and the stream would look idle. Usually nanoseconds.
+ * call is not made when its generation is over. It is waited until NCCL has taken the call in: a communicator that does
+ * not block answers ncclInProgress, and until it is through, the next call would be refused and the stream would look idle.
  * LAUNCH_OK: the work is on the stream. Anything else: as launch_nccl_wait().
  *
  * Why a macro: when a rank is lost, another thread takes the communicator out of the job's way, and must not while the job

@@ -6,19 +6,31 @@
 
 #include "../proto/clock.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define NAP_MIN_NS 10000ull
-#define NAP_MAX_NS NS_PER_MS      /* while the communicator is set up */
-#define WAIT_SPIN_NS NS_PER_MS    /* a stream is watched this closely before we sleep ... */
-#define WAIT_NAP_MAX_NS 200000ull /* ... and never less closely than this */
-#define ASYNC_LOOK_NS 100000ull   /* between two looks at NCCL's asynchronous error */
-#define CLOSE_NS (5 * NS_PER_S)   /* for ranks that leave together; later ones are not waited for */
+#define NAP_MAX_NS NS_PER_MS          /* while the communicator is set up */
+#define WAIT_SPIN_NS NS_PER_MS        /* a stream is watched this closely before we sleep ... */
+#define WAIT_NAP_MAX_NS 200000ull     /* ... and never less closely than this */
+#define ASYNC_LOOK_NS 100000ull       /* between two looks at NCCL's asynchronous error */
+#define SPIN_MAX_NS 200000ull         /* while NCCL's thread takes a call in */
+#define BEGIN_BYTES (1ull << 30)      /* free memory that a communicator surely fits into */
 #define NCCL_HAS_MULTI_RANK_GPU 23003 /* first version that lets ranks share a GPU by itself */
 
 /* ---- shared by the files of the backend ---- */
+
+int nccl_thread(pthread_t *ret, void *(*main)(void *), void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(ret, NULL, main, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
 
 void nccl_nap(uint64_t ns)
 {
@@ -62,9 +74,16 @@ int nccl_fail(struct nccl *n, const char *call, ncclResult_t e)
                        *last ? ": " : "", last);
 }
 
+/* None where ranks have no CPU each. */
+static uint64_t spin_ns(const struct launch *l)
+{
+    uint32_t ns = launch_device_board(l)->head->spin_ns;
+    return ns < SPIN_MAX_NS ? ns : SPIN_MAX_NS;
+}
+
 int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t deadline_ns)
 {
-    uint64_t sleep_ns = NAP_MIN_NS;
+    uint64_t sleep_ns = NAP_MIN_NS, spin_until_ns = 0;
 
     for (;;) {
         if (atomic_load(&n->line->cut))
@@ -77,11 +96,16 @@ int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t d
             return nccl_fail(n, call, e);
         if (r != LAUNCH_OK)
             return nccl_verdict(n->l, r);
-        if (clock_now_ns() >= deadline_ns)
+        uint64_t now_ns = clock_now_ns();
+        if (!spin_until_ns)
+            spin_until_ns = now_ns + spin_ns(n->l);
+        if (now_ns >= deadline_ns)
             return LAUNCH_TIMEOUT;
-        nccl_nap(sleep_ns);
-        if (sleep_ns < NAP_MAX_NS)
-            sleep_ns *= 2;
+        if (now_ns >= spin_until_ns) {
+            nccl_nap(sleep_ns);
+            if (sleep_ns < NAP_MAX_NS)
+                sleep_ns *= 2;
+        }
         ncclResult_t asked = ncclCommGetAsyncError(n->line->comm, &e);
         if (asked != ncclSuccess)
             e = asked;
@@ -143,32 +167,14 @@ static void give_up(struct nccl *n)
     n->line = NULL;
 }
 
-/* The end of ranks that leave together, when everything that was sent has arrived. */
-static void destroy_comm(struct nccl *n)
-{
-    uint64_t deadline_ns = clock_now_ns() + CLOSE_NS;
-    struct line *line = n->line;
-
-    if (line_enter(line) != LAUNCH_OK)
-        return;
-    atomic_store(&line->ready, false); /* from here on the guard waits for us, however long */
-    if (nccl_await_call(n, "ncclCommFinalize", ncclCommFinalize(line->comm), deadline_ns) ==
-        LAUNCH_OK) {
-        ncclCommDestroy(line->comm);
-        line->comm = NULL;
-    }
-    line_give_up(line);
-    line_leave(line);
-}
-
 static void nccl_close(void *device, int peers_alive)
 {
     struct nccl *n = device;
 
     if (!n)
         return;
-    if (n->line && peers_alive && !n->inside)
-        destroy_comm(n);
+    if (n->line && peers_alive && !n->inside && atomic_load(&n->line->ready))
+        line_part(n->line);
     give_up(n);
     line_reap(n->given, true);
     free(n);
@@ -215,12 +221,12 @@ static struct nccl *attach(struct launch *l)
     if (!n)
         return NULL;
     n->l = l;
-    memcpy(n->name, launch_device_board(l)->head->run_id, sizeof(n->name) - 1);
     launch_device_attach(l, &NCCL_OPS, n);
     return n;
 }
 
-static int make_comm(struct nccl *n)
+/* n->line, whose communicator is on its way. */
+static int start_line(struct nccl *n, uint64_t deadline_ns)
 {
     nccl_prepare_sharing(n->l);
     cudaError_t e = cudaSetDevice(launch_device(n->l));
@@ -231,7 +237,19 @@ static int make_comm(struct nccl *n)
         return r;
     r = line_enter(n->line);
     if (r == LAUNCH_OK) {
-        r = nccl_init_comm(n);
+        r = nccl_start_comm(n, deadline_ns);
+        line_leave(n->line);
+    }
+    if (r != LAUNCH_OK)
+        give_up(n);
+    return r;
+}
+
+static int finish_line(struct nccl *n, uint64_t deadline_ns)
+{
+    int r = line_enter(n->line);
+    if (r == LAUNCH_OK) {
+        r = nccl_finish_comm(n, deadline_ns);
         if (r == LAUNCH_OK)
             atomic_store(&n->line->ready, true);
         else
@@ -241,6 +259,30 @@ static int make_comm(struct nccl *n)
     if (r != LAUNCH_OK)
         give_up(n);
     return r;
+}
+
+static int make_comm(struct nccl *n)
+{
+    uint64_t deadline_ns =
+        clock_deadline_ns(launch_device_board(n->l)->head->rendezvous_timeout_ms);
+    int r = LAUNCH_OK;
+    launch_device_set_stage(n->l, STAGE_COMM_INIT);
+    if (!n->line) {
+        /* An id serves one initialisation, and a generation has one id. */
+        unsigned generation = launch_generation(n->l);
+        if (n->generation == generation)
+            return launch_fail(n->l, LAUNCH_FAILED,
+                               "the communicator of generation %u has failed already", generation);
+        n->generation = generation;
+        r = start_line(n, deadline_ns);
+    }
+    if (r == LAUNCH_OK)
+        r = finish_line(n, deadline_ns);
+    if (r != LAUNCH_OK)
+        return r;
+    launch_device_set_stage(n->l, STAGE_RUNNING);
+    atomic_fetch_or(&launch_device_slot(n->l)->join_flags, BOARD_JOIN_USES_DEVICE);
+    return LAUNCH_OK;
 }
 
 int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_stream)
@@ -258,13 +300,7 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
         return r;
 
     n->given = line_reap(n->given, false);
-    if (!n->line) {
-        /* An id serves one initialisation, and a generation has one id. */
-        unsigned generation = launch_generation(l);
-        if (n->generation == generation)
-            return launch_fail(l, LAUNCH_FAILED,
-                               "the communicator of generation %u has failed already", generation);
-        n->generation = generation;
+    if (!n->line || !atomic_load(&n->line->ready)) {
         r = make_comm(n);
         if (r != LAUNCH_OK || !n->line)
             return r;
@@ -273,6 +309,42 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
     if (ret_stream)
         *ret_stream = n->line->stream;
     return LAUNCH_OK;
+}
+
+/* ---- while the dead are dying ---- */
+
+/* A process that was here before, or a standby that has the driver's context already: what is started now is through, or nearly,
+ * when the dead have given their memory back. A GPU that they have filled is not touched before. */
+static bool has_room(const struct launch *l)
+{
+    size_t left = 0, all = 0;
+    bool told = cudaSetDevice(launch_device(l)) == cudaSuccess &&
+                cudaMemGetInfo(&left, &all) == cudaSuccess;
+    return told && left >= BEGIN_BYTES;
+}
+
+static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
+{
+    _Atomic uint32_t *published = &launch_device_board(l)->head->id_generation;
+    if (!nccl_outlives(l) || check_gpus(l) != LAUNCH_OK)
+        return NULL;
+    *seen = atomic_load_explicit(published, memory_order_acquire);
+    if (launch_rank(l) != 0 && *seen != launch_generation(l))
+        return published;
+    struct nccl *n = has_room(l) ? attach(l) : NULL;
+    if (!n || n->line || n->generation == launch_generation(l))
+        return NULL;
+    n->generation = launch_generation(l);
+    if (start_line(n, CLOCK_NEVER) != LAUNCH_OK)
+        n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
+    return NULL;
+}
+
+static const struct device_offer OFFER = {.warm = nccl_warm, .begin = begin};
+
+__attribute__((constructor)) static void offer(void)
+{
+    launch_device_offer(&OFFER);
 }
 
 int launch_nccl_keep(struct launch *l, void *data, size_t bytes)
@@ -291,7 +363,7 @@ static struct nccl *with_comm(struct launch *l, const char *call)
 {
     struct nccl *n = launch_device_object(l);
 
-    if (n && n->line)
+    if (n && n->line && atomic_load(&n->line->ready))
         return n;
     launch_fail(l, LAUNCH_INVALID, "%s() without a communicator: call launch_nccl_comm() first",
                 call);

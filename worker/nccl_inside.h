@@ -15,9 +15,23 @@
 
 /* ---- nccl_line.c: a communicator with its stream, and the thread that stays with it to its end ---- */
 
+/* How a communicator comes to be. */
+struct init {
+    ncclUniqueId id;
+    ncclConfig_t config;
+    int rank, nranks, device;
+    ncclComm_t comm;     /* the thread's, until it is done */
+    ncclResult_t result; /* of the call */
+    bool started, threaded;
+    pthread_t thread;
+    _Atomic uint32_t done; /* futex; of the thread */
+};
+
 /* Whose it is: the job's thread's, until the guard cuts it or the job's thread gives it up; from then on the guard's. */
 struct line {
-    struct launch *l;    /* borrowed */
+    struct launch *l;              /* borrowed */
+    char name[BOARD_RUN_ID_BYTES]; /* NCCL borrows it */
+    struct init init;
     ncclComm_t comm;     /* NULL: none */
     cudaStream_t stream; /* stays until it was given up, cut or not */
     uint32_t generation;
@@ -25,6 +39,7 @@ struct line {
     pthread_mutex_t inside;    /* held by the job's thread while it may be in NCCL */
     atomic_bool ready;         /* comm is set up */
     atomic_bool cut;           /* the generation is over: comm is the guard's */
+    atomic_bool parting;       /* given up in peace: what was sent arrives */
     atomic_bool gone;          /* the guard has done its work */
     _Atomic uint32_t given_up; /* futex */
     struct line *next;
@@ -40,6 +55,9 @@ void line_leave(struct line *line);
 
 /* The job's thread has no more use for comm and stream: the guard aborts and frees them. Inside or not. */
 void line_give_up(struct line *line);
+
+/* The same when all ranks leave together: the guard waits until everything that was sent has arrived. */
+void line_part(struct line *line);
 
 /* The stream has nothing left to do; false: stop was asked for before. For a line whose generation is over. */
 bool line_await_idle(struct line *line);
@@ -57,10 +75,12 @@ struct nccl {
     int refused;         /* why launch_nccl_enter() did not let the job in; LAUNCH_OK: it did */
     bool inside, busy;   /* in NCCL; has entered work that was not waited for */
     bool nested;         /* inside already when it was last asked for */
-    char name[BOARD_RUN_ID_BYTES];
 };
 
 void nccl_nap(uint64_t ns);
+
+/* pthread_create(); signals are the job's. */
+MUST_CHECK int nccl_thread(pthread_t *ret, void *(*main)(void *), void *arg);
 
 /* Gives AGAIN and STOP their text; returns r. */
 int nccl_verdict(struct launch *l, int r);
@@ -76,13 +96,26 @@ MUST_CHECK int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e,
 /* Before NCCL reads its environment. */
 void nccl_prepare_sharing(const struct launch *l);
 
+/* ---- nccl_warm.c ---- */
+
+/* device_offer.warm(). */
+void nccl_warm(const struct launch *l, int device, enum warmth warmth);
+
 /* ---- nccl_memory.c ---- */
 
 extern const struct device_memory NCCL_MEMORY;
 
 /* ---- nccl_init.c ---- */
 
-/* Meets the others through the board and sets n->line's communicator up. As launch_nccl_comm(). */
-MUST_CHECK int nccl_init_comm(struct nccl *n);
+/* Begins with n->line's communicator: meets the others through the board (rank 0 is not waited for longer than deadline_ns,
+ * and not at all if it has published the id). Inside. As launch_nccl_comm(). */
+MUST_CHECK int nccl_start_comm(struct nccl *n, uint64_t deadline_ns);
+
+/* Waits until it is there. */
+MUST_CHECK int nccl_finish_comm(struct nccl *n, uint64_t deadline_ns);
+
+/* Must a process of this job be able to go on when another rank dies? Only a communicator that does not block lets it, and
+ * that starts a thread for every call. */
+bool nccl_outlives(const struct launch *l);
 
 #endif

@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,7 @@
 #define STUCK_NS                                                                                   \
     (300 * NS_PER_MS) /* a call that takes longer waits for the GPU, which waits for the dead */
 #define REVOKE_NS (5 * NS_PER_S)
+#define PART_NS (5 * NS_PER_S) /* for ranks that leave together; later ones are not waited for */
 #define NAP_NS 20000ull
 
 typedef ncclResult_t revoke_function(ncclComm_t comm, int flags);
@@ -97,7 +97,22 @@ static void free_stream(struct line *line, revoke_function *revoke)
     }
 }
 
-/* Abort, never destroy: it is the only call that returns when a peer is gone. */
+static void part(struct line *line)
+{
+    uint64_t until_ns = clock_now_ns() + PART_NS;
+    ncclResult_t e = ncclCommFinalize(line->comm);
+    while (e == ncclInProgress && clock_now_ns() < until_ns) {
+        nccl_nap(NAP_NS);
+        if (ncclCommGetAsyncError(line->comm, &e) != ncclSuccess)
+            return;
+    }
+    if (e != ncclSuccess)
+        return;
+    ncclCommDestroy(line->comm);
+    line->comm = NULL;
+}
+
+/* Abort, never destroy, but in peace: it is the only call that returns when a peer is gone. */
 static void *guard(void *arg)
 {
     struct line *line = arg;
@@ -108,21 +123,12 @@ static void *guard(void *arg)
     if (cut(line, revoke))
         free_stream(line, revoke);
     await_end(line, false);
+    if (atomic_load(&line->parting))
+        part(line);
     abort_comm(line);
     cudaStreamDestroy(line->stream);
     atomic_store(&line->gone, true);
     return NULL;
-}
-
-/* Signals are the job's. */
-static int start_guard(struct line *line)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&line->guard, NULL, guard, line);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
 }
 
 /* ---- the job's thread ---- */
@@ -145,7 +151,8 @@ int line_open(struct line **ret, struct launch *l)
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&line->inside, &attr);
     pthread_mutexattr_destroy(&attr);
-    int rc = start_guard(line);
+    memcpy(line->name, launch_device_board(l)->head->run_id, sizeof line->name - 1);
+    int rc = nccl_thread(&line->guard, guard, line);
     if (rc) {
         pthread_mutex_destroy(&line->inside);
         cudaStreamDestroy(line->stream);
@@ -178,6 +185,12 @@ void line_give_up(struct line *line)
     board_wake(&line->given_up);
 }
 
+void line_part(struct line *line)
+{
+    atomic_store(&line->parting, true);
+    line_give_up(line);
+}
+
 bool line_await_idle(struct line *line)
 {
     while (cudaStreamQuery(line->stream) == cudaErrorNotReady) {
@@ -186,6 +199,23 @@ bool line_await_idle(struct line *line)
         nccl_nap(NAP_NS);
     }
     return true;
+}
+
+/* False: it is left to the guard, or to the thread of an initialisation that nothing ends. */
+static bool await_gone(struct line *line)
+{
+    uint64_t until_ns = clock_now_ns() + PART_NS;
+    if (line->init.started && line->init.threaded)
+        pthread_detach(line->init.thread);
+    while (atomic_load(&line->parting) && !atomic_load(&line->gone)) {
+        if (clock_now_ns() >= until_ns) {
+            pthread_detach(line->guard);
+            return false;
+        }
+        nccl_nap(NAP_NS);
+    }
+    pthread_join(line->guard, NULL);
+    return !line->init.started || !line->init.threaded;
 }
 
 struct line *line_reap(struct line *first, bool all)
@@ -197,9 +227,10 @@ struct line *line_reap(struct line *first, bool all)
             at = &line->next;
             continue;
         }
-        pthread_join(line->guard, NULL);
-        pthread_mutex_destroy(&line->inside);
         *at = line->next;
+        if (!await_gone(line))
+            continue;
+        pthread_mutex_destroy(&line->inside);
         free(line);
     }
     return first;

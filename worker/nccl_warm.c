@@ -3,7 +3,7 @@
  * most of the time that a cold process needs. Keeps nothing but those, and no stream, communicator or descriptor. */
 #include "nccl_inside.h"
 
-static void warm(const struct launch *l, int device, enum warmth warmth)
+void nccl_warm(const struct launch *l, int device, enum warmth warmth)
 {
     ncclUniqueId id;
     ncclComm_t comm;
@@ -13,9 +13,4 @@ static void warm(const struct launch *l, int device, enum warmth warmth)
     nccl_prepare_sharing(l);
     if (ncclGetUniqueId(&id) == ncclSuccess && ncclCommInitRank(&comm, 1, id, 0) == ncclSuccess)
         ncclCommDestroy(comm); /* there is nobody else in it */
-}
-
-__attribute__((constructor)) static void offer(void)
-{
-    launch_device_offer(warm);
 }

@@ -363,15 +363,30 @@ static void enter_generation(struct launch *l)
     launch_device_set_stage(l, STAGE_JOINED);
 }
 
+static bool is_gathered(const struct launch *l)
+{
+    return atomic_load_explicit(&l->board.head->gathered, memory_order_acquire) == l->generation;
+}
+
+/* All have come, and the dead are in the way: meanwhile the device begins with what it can. A table that makes no sense is
+ * reported once the generation runs. */
+static _Atomic uint32_t *begin_early(struct launch *l, uint32_t *seen)
+{
+    return read_table(l) ? heal_begin_early(l, seen) : NULL;
+}
+
 static int await_running(struct launch *l, uint64_t deadline_ns)
 {
     _Atomic uint32_t *running = &l->board.head->running;
+    bool early = true;
     for (;;) {
         int rc = worker_verdict(l);
         uint32_t seen = atomic_load_explicit(running, memory_order_acquire);
         if (rc || seen == l->generation)
             return rc;
-        rc = worker_wait(l, running, seen, deadline_ns);
+        _Atomic uint32_t *word = early && is_gathered(l) ? begin_early(l, &seen) : running;
+        early &= word != NULL;
+        rc = word ? worker_wait(l, word, seen, deadline_ns) : LAUNCH_OK;
         if (rc)
             return rc;
     }

@@ -68,6 +68,9 @@ struct board_slot *worker_peer(const struct launch *l, uint32_t rank);
 /* launch_broadcast() of checked arguments; data NULL: takes part, but has no use for what comes. */
 MUST_CHECK int collective_broadcast(struct launch *l, void *data, size_t bytes, uint32_t root);
 
+/* The generation is gathered, and its table was read: the word to wait for, or NULL, as device_offer.begin(). */
+_Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen);
+
 /* A standby in a spare slot waits for its place. *ret: the place. LAUNCH_STOP. */
 MUST_CHECK int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret);
 

@@ -41,7 +41,9 @@ for how in exec cuda nccl; do
     told "--standby=$how" 'rank 1 is pid [0-9]+ \(a standby\)'
 done
 check "NVLS is off for jobs that heal" has '^NCCL_NVLS_ENABLE=0$' <("$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
-check "and for no other" not has '^NCCL_NVLS_ENABLE=' <("$LAUNCH" --nproc-per-node=4 env)
+check "and for no other" not has '^NCCL_(NVLS|CUMEM)_ENABLE=' <("$LAUNCH" --nproc-per-node=4 env)
+check "so is cuMem" has '^NCCL_CUMEM_ENABLE=0$' <("$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
+check "the user's own stays here, too" not has '^NCCL_CUMEM_ENABLE=0$' <(NCCL_CUMEM_ENABLE=1 "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
 check "the user's own stays" not has '^NCCL_NVLS_ENABLE=0$' <(NCCL_NVLS_ENABLE=1 "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal env)
 heals --hang-timeout=1 "$job" 60 2=stop@30/1; finished 2 "one is stopped"
 told "who" 'rank 2 of 4 is stopped by a signal.*replaced'

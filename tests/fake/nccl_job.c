@@ -303,6 +303,25 @@ static int sleeps(struct launch *l)
     return launch_nccl_wait(l);
 }
 
+/* The last rank dies after the first sum; the others meet again with another process. */
+static int heals(struct launch *l)
+{
+    int r = LAUNCH_AGAIN;
+    while (r == LAUNCH_AGAIN) {
+        r = launch_meet(l);
+        if (r == LAUNCH_OK)
+            r = sum(l);
+        if (r != LAUNCH_OK || launch_generation(l) > 1)
+            continue;
+        if (launch_barrier(l) == LAUNCH_OK && launch_rank(l) == launch_world_size(l) - 1)
+            raise(SIGKILL);
+        while (launch_check(l) == LAUNCH_OK)
+            sched_yield();
+        r = launch_check(l);
+    }
+    return r;
+}
+
 static int enters_twice(struct launch *l)
 {
     ncclComm_t comm;
@@ -363,6 +382,7 @@ static const struct {
     {"wrong-call", wrong_call},
     {"fails-late", fails_late},
     {"sleeps", sleeps},
+    {"heals", heals},
     {"enters-twice", enters_twice},
     {"never-leaves", never_leaves},
     {"fails-inside", fails_inside},

@@ -20,6 +20,8 @@ struct fake_work {
 /* One lock for both libraries, which a thread may take again: a thread of liblaunch's aborts while the job's waits. */
 int fake_lock(void);
 void fake_unlock(int *locked);
+/* Lets other threads in for a moment. */
+void fake_yield(void);
 #define LOCKED __attribute__((cleanup(fake_unlock), unused)) int locked = fake_lock()
 
 /* Appends to the stream, which owns the work from here on. */

@@ -1,196 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* worker/nccl.c in several processes, on the fake CUDA and NCCL libraries of tests/fake. The
- * test is the agent: it makes the board, opens the gate and begins generations; the workers
- * are tests/fake/nccl_job.c. */
-#include "../harness.h"
+/* worker/nccl.c in several processes. */
+#include "crew.h"
 
-#include "../../proto/board.h"
-#include "../../proto/env.h"
-#include "../../proto/status.h"
-#include "../../worker/launch.h"
-
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
-#define RANKS_MAX 8
-#define PATIENCE_MS 20000
-#define SHORT_MS 50
-#define KILLED (128 + SIGKILL)
-
-struct crew {
-    struct board board;
-    unsigned n;
-    int bell;
-    pid_t pid[RANKS_MAX];
-    int pidfd[RANKS_MAX];
-};
-
-/* Where the job and the fake libraries are: beside the test binary, in fake/. */
-static const char *fake_dir(void)
-{
-    static char dir[4096];
-    ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 16);
-    CHECK(n > 0);
-    dir[n] = '\0';
-    strcpy(strrchr(dir, '/') + 1, "fake");
-    return dir;
-}
-
-static void set_number(const char *name, long number)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%ld", number);
-    setenv(name, text, 1);
-}
-
-/* In the child: the agent's environment, then the job. */
-static void become_worker(const struct crew *c, unsigned rank, const char *job)
-{
-    char path[4200];
-    int board = fcntl(c->board.fd, F_DUPFD, 3), bell = fcntl(c->bell, F_DUPFD, 3);
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    set_number(ENV_BOARD_FD, board);
-    set_number(ENV_BELL_FD, bell);
-    set_number(ENV_SLOT, rank);
-    set_number(ENV_GENERATION, 1);
-    set_number(ENV_RANK, rank);
-    set_number(ENV_LOCAL_RANK, rank);
-    set_number(ENV_WORLD_SIZE, c->n);
-    set_number(ENV_LOCAL_WORLD_SIZE, c->n);
-    if (getenv("TEST_HOSTID")) {
-        snprintf(path, sizeof(path), "%s-%u", getenv("TEST_HOSTID"), rank);
-        setenv("NCCL_HOSTID", path, 1);
-    }
-    setenv("LD_LIBRARY_PATH", fake_dir(), 1);
-    snprintf(path, sizeof(path), "%s/nccl_job", fake_dir());
-    execl(path, path, job, (char *)NULL);
-    _exit(127);
-}
-
-/* n workers for `gpus` GPUs, worker i on GPU i % gpus; none of them has joined yet. */
-static void crew_start(struct crew *c, unsigned n, unsigned gpus, uint32_t flags, const char *job)
-{
-    struct err err;
-
-    *c = (struct crew){.n = n, .bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    CHECK(c->bell >= 0);
-    CHECK_INT(board_create(&c->board,
-                           &(struct board_config){.world_size = n,
-                                                  .generation = 1,
-                                                  .rendezvous_timeout_ms = PATIENCE_MS,
-                                                  .gpu_count = gpus,
-                                                  .flags = flags,
-                                                  .run_id = "test"},
-                           &err),
-              ==, 0);
-    for (unsigned i = 0; i < n; i++)
-        board_slot(&c->board, i)->device = gpus ? (int32_t)(i % gpus) : -1;
-    for (unsigned i = 0; i < n; i++) {
-        c->pid[i] = fork();
-        CHECK(c->pid[i] >= 0);
-        if (c->pid[i] == 0)
-            become_worker(c, i, job);
-        c->pidfd[i] = (int)syscall(SYS_pidfd_open, c->pid[i], 0);
-        CHECK(c->pidfd[i] >= 0);
-    }
-}
-
-static void await_bell(const struct crew *c)
-{
-    uint64_t rings;
-    struct pollfd p = {.fd = c->bell, .events = POLLIN};
-
-    CHECK_INT(poll(&p, 1, PATIENCE_MS), ==, 1);
-    CHECK_INT(read(c->bell, &rings, sizeof(rings)), ==, sizeof(rings));
-}
-
-static bool all_joined(const struct crew *c)
-{
-    for (unsigned i = 0; i < c->n; i++)
-        if (atomic_load(&board_slot(&c->board, i)->stage) < STAGE_JOINED)
-            return false;
-    return true;
-}
-
-/* Returns when `ranks` of them, a bit each, are through: a new generation is news to them from
- * then on. */
-static void open_gate(struct crew *c, unsigned ranks)
-{
-    atomic_store(&c->board.head->running, 1);
-    board_wake(&c->board.head->running);
-    for (unsigned i = 0; i < c->n; i++)
-        while ((ranks & 1u << i) && !atomic_load(&board_slot(&c->board, i)->heartbeat))
-            await_bell(c);
-}
-
-static void crew_open_gate(struct crew *c)
-{
-    while (!all_joined(c))
-        await_bell(c);
-    open_gate(c, (1u << c->n) - 1);
-}
-
-static void crew_run(struct crew *c, unsigned n, unsigned gpus, uint32_t flags, const char *job)
-{
-    crew_start(c, n, gpus, flags, job);
-    crew_open_gate(c);
-}
-
-/* Exit code of a rank, 128 + n for a signal. */
-static int crew_end(struct crew *c, unsigned rank)
-{
-    int status;
-
-    CHECK_INT(waitpid(c->pid[rank], &status, 0), ==, c->pid[rank]);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void check_all_end(struct crew *c, int code)
-{
-    for (unsigned i = 0; i < c->n; i++)
-        CHECK_INT(crew_end(c, i), ==, code);
-}
-
-static void check_error(const struct crew *c, unsigned rank, const char *part)
-{
-    char text[BOARD_ERROR_BYTES + 1] = "";
-
-    board_get_error(board_slot(&c->board, rank), text, sizeof(text));
-    CHECK_HAS(text, part);
-}
-
-static void await_entered(const struct crew *c)
-{
-    while (!atomic_load(&board_slot(&c->board, 0)->step))
-        await_bell(c);
-}
-
-static void next_generation(struct crew *c)
-{
-    atomic_store(&c->board.head->generation, 2);
-    board_bump_epoch(&c->board);
-}
-
-static void stop(struct crew *c)
-{
-    atomic_store(&c->board.head->stop, SIGTERM);
-    board_bump_epoch(&c->board);
-}
-
-TEST(nccl_ranks_meet_through_the_board_and_sum)
+static void check_ranks_meet_through_the_board_and_sum(uint32_t flags)
 {
     for (unsigned n = 1; n <= RANKS_MAX; n++) {
         struct crew c;
-        crew_run(&c, n, n, 0, "sum");
+        crew_run(&c, n, n, flags, "sum");
         check_all_end(&c, LAUNCH_OK);
         for (unsigned i = 0; i < n; i++)
             CHECK(atomic_load(&board_slot(&c.board, i)->id_seen_ns) >=
@@ -200,18 +16,38 @@ TEST(nccl_ranks_meet_through_the_board_and_sum)
     }
 }
 
-TEST(nccl_every_operation_of_the_fake_computes)
+TEST(nccl_ranks_meet_through_the_board_and_sum)
+{
+    check_ranks_meet_through_the_board_and_sum(0);
+    check_ranks_meet_through_the_board_and_sum(BLOCKS);
+}
+
+static void check_every_operation_of_the_fake_computes(uint32_t flags)
 {
     struct crew c;
-    crew_run(&c, 3, 3, 0, "every-operation");
+    crew_run(&c, 3, 3, flags, "every-operation");
     check_all_end(&c, LAUNCH_OK);
+    board_close(&c.board);
+}
+
+TEST(nccl_every_operation_of_the_fake_computes)
+{
+    check_every_operation_of_the_fake_computes(0);
+    check_every_operation_of_the_fake_computes(BLOCKS);
+}
+
+static void check_a_generation_has_one_communicator(uint32_t flags)
+{
+    struct crew c;
+    crew_run(&c, 2, 2, flags, "same-twice");
+    check_all_end(&c, LAUNCH_OK);
+    board_close(&c.board);
 }
 
 TEST(nccl_a_generation_has_one_communicator)
 {
-    struct crew c;
-    crew_run(&c, 2, 2, 0, "same-twice");
-    check_all_end(&c, LAUNCH_OK);
+    check_a_generation_has_one_communicator(0);
+    check_a_generation_has_one_communicator(BLOCKS);
 }
 
 TEST(nccl_a_job_without_gpus_is_told_so)
@@ -231,22 +67,36 @@ TEST(nccl_more_workers_than_gpus_are_told_of_share_gpus)
     check_error(&c, 1, "--share-gpus");
 }
 
-TEST(nccl_duplicate_gpu_of_nccl_is_told_of_share_gpus)
+static void check_duplicate_gpu_of_nccl_is_told_of_share_gpus(uint32_t flags)
 {
     struct crew c;
     setenv("CUDA_VISIBLE_DEVICES", "5,5", 1);
-    crew_run(&c, 2, 2, 0, "sum");
+    crew_run(&c, 2, 2, flags, "sum");
     check_all_end(&c, -LAUNCH_INVALID);
     check_error(&c, 0, "--share-gpus");
     check_error(&c, 0, "Duplicate GPU detected : rank 0 and rank 1");
+    board_close(&c.board);
+}
+
+TEST(nccl_duplicate_gpu_of_nccl_is_told_of_share_gpus)
+{
+    check_duplicate_gpu_of_nccl_is_told_of_share_gpus(0);
+    check_duplicate_gpu_of_nccl_is_told_of_share_gpus(BLOCKS);
+}
+
+static void check_ranks_share_a_gpu_as_if_on_different_hosts(uint32_t flags)
+{
+    struct crew c;
+    setenv("TEST_HOSTID", "launch-test", 1);
+    crew_run(&c, 4, 1, BOARD_FLAG_SHARE_GPUS | flags, "sum");
+    check_all_end(&c, LAUNCH_OK);
+    board_close(&c.board);
 }
 
 TEST(nccl_ranks_share_a_gpu_as_if_on_different_hosts)
 {
-    struct crew c;
-    setenv("TEST_HOSTID", "launch-test", 1);
-    crew_run(&c, 4, 1, BOARD_FLAG_SHARE_GPUS, "sum");
-    check_all_end(&c, LAUNCH_OK);
+    check_ranks_share_a_gpu_as_if_on_different_hosts(0);
+    check_ranks_share_a_gpu_as_if_on_different_hosts(BLOCKS);
 }
 
 TEST(nccl_ranks_share_a_gpu_by_the_switch_of_a_newer_nccl)
@@ -267,10 +117,10 @@ TEST(nccl_sharing_that_nccl_refuses_is_not_told_of_share_gpus_again)
     check_error(&c, 0, "in spite of --share-gpus");
 }
 
-TEST(nccl_a_rank_that_never_asks_is_named_at_the_deadline)
+static void check_a_rank_that_never_asks_is_named_at_the_deadline(uint32_t flags)
 {
     struct crew c;
-    crew_start(&c, 3, 3, 0, "only-rank-0");
+    crew_start(&c, 3, 3, flags, "only-rank-0");
     while (!all_joined(&c))
         await_bell(&c);
     c.board.head->rendezvous_timeout_ms = SHORT_MS;
@@ -280,19 +130,33 @@ TEST(nccl_a_rank_that_never_asks_is_named_at_the_deadline)
     stop(&c);
     CHECK_INT(crew_end(&c, 1), ==, -LAUNCH_STOP);
     CHECK_INT(crew_end(&c, 2), ==, -LAUNCH_STOP);
+    board_close(&c.board);
 }
 
-TEST(nccl_ranks_that_hang_in_init_are_given_up_at_the_deadline)
+TEST(nccl_a_rank_that_never_asks_is_named_at_the_deadline)
+{
+    check_a_rank_that_never_asks_is_named_at_the_deadline(0);
+    check_a_rank_that_never_asks_is_named_at_the_deadline(BLOCKS);
+}
+
+static void check_ranks_that_hang_in_init_are_given_up_at_the_deadline(uint32_t flags)
 {
     struct crew c;
     setenv("FAKE_NCCL_INIT_HANG", "1", 1);
-    crew_start(&c, 2, 2, 0, "sum");
+    crew_start(&c, 2, 2, flags, "sum");
     while (!all_joined(&c))
         await_bell(&c);
     c.board.head->rendezvous_timeout_ms = SHORT_MS * 10;
     crew_open_gate(&c);
     check_all_end(&c, -LAUNCH_TIMEOUT);
     check_error(&c, 0, "all ranks are in ncclCommInitRank");
+    board_close(&c.board);
+}
+
+TEST(nccl_ranks_that_hang_in_init_are_given_up_at_the_deadline)
+{
+    check_ranks_that_hang_in_init_are_given_up_at_the_deadline(0);
+    check_ranks_that_hang_in_init_are_given_up_at_the_deadline(BLOCKS);
 }
 
 TEST(nccl_a_failed_init_reports_the_words_of_nccl)
@@ -307,19 +171,25 @@ TEST(nccl_a_failed_init_reports_the_words_of_nccl)
     CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
 }
 
-TEST(nccl_a_cuda_call_that_fails_is_named)
+static void check_a_cuda_call_that_fails_is_named(uint32_t flags)
 {
     static const char *const CALLS[] = {"cudaSetDevice", "cudaStreamCreateWithFlags",
                                         "cudaStreamQuery"};
     for (size_t i = 0; i < sizeof(CALLS) / sizeof(CALLS[0]); i++) {
         struct crew c;
         setenv("FAKE_CUDA_FAIL", CALLS[i], 1);
-        crew_run(&c, 1, 1, 0, "sum");
+        crew_run(&c, 1, 1, flags, "sum");
         CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_FAILED);
         check_error(&c, 0, CALLS[i]);
         check_error(&c, 0, "unknown error");
         board_close(&c.board);
     }
+}
+
+TEST(nccl_a_cuda_call_that_fails_is_named)
+{
+    check_a_cuda_call_that_fails_is_named(0);
+    check_a_cuda_call_that_fails_is_named(BLOCKS);
 }
 
 TEST(nccl_a_device_that_does_not_exist_is_an_error)
@@ -355,12 +225,19 @@ TEST(nccl_an_asynchronous_error_of_later_work_ends_the_wait)
     CHECK_INT(crew_end(&c, 1), ==, -LAUNCH_AGAIN);
 }
 
-TEST(nccl_no_second_communicator_in_a_generation_whose_first_failed)
+static void check_no_second_communicator_in_a_generation_whose_first_failed(uint32_t flags)
 {
     struct crew c;
     setenv("FAKE_NCCL_ASYNC_ERROR", "0@1", 1);
-    crew_run(&c, 1, 1, 0, "again-after-failure");
+    crew_run(&c, 1, 1, flags, "again-after-failure");
     CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_FAILED);
+    board_close(&c.board);
+}
+
+TEST(nccl_no_second_communicator_in_a_generation_whose_first_failed)
+{
+    check_no_second_communicator_in_a_generation_whose_first_failed(0);
+    check_no_second_communicator_in_a_generation_whose_first_failed(BLOCKS);
 }
 
 TEST(nccl_a_wait_without_a_communicator_is_refused)
@@ -371,13 +248,20 @@ TEST(nccl_a_wait_without_a_communicator_is_refused)
     check_error(&c, 0, "launch_nccl_comm");
 }
 
-TEST(nccl_a_rank_that_waits_for_others_is_freed_by_a_stop)
+static void check_a_rank_that_waits_for_others_is_freed_by_a_stop(uint32_t flags)
 {
     struct crew c;
-    crew_run(&c, 3, 3, 0, "others-stay");
+    crew_run(&c, 3, 3, flags, "others-stay");
     await_entered(&c);
     stop(&c);
     check_all_end(&c, -LAUNCH_STOP);
+    board_close(&c.board);
+}
+
+TEST(nccl_a_rank_that_waits_for_others_is_freed_by_a_stop)
+{
+    check_a_rank_that_waits_for_others_is_freed_by_a_stop(0);
+    check_a_rank_that_waits_for_others_is_freed_by_a_stop(BLOCKS);
 }
 
 TEST(nccl_a_rank_that_waits_for_the_dead_is_freed_by_a_new_generation)
@@ -400,11 +284,18 @@ TEST(nccl_a_rank_asleep_in_cuda_is_freed_and_what_it_has_is_not_taken_for_a_sum)
     check_all_end(&c, -LAUNCH_AGAIN);
 }
 
-TEST(nccl_whoever_enters_leaves_once)
+static void check_whoever_enters_leaves_once(uint32_t flags)
 {
     struct crew c;
-    crew_run(&c, 2, 2, 0, "enters-twice");
+    crew_run(&c, 2, 2, flags, "enters-twice");
     check_all_end(&c, LAUNCH_OK);
+    board_close(&c.board);
+}
+
+TEST(nccl_whoever_enters_leaves_once)
+{
+    check_whoever_enters_leaves_once(0);
+    check_whoever_enters_leaves_once(BLOCKS);
 }
 
 TEST(nccl_whoever_never_leaves_is_told_and_ends_all_the_same)
