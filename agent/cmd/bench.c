@@ -263,19 +263,17 @@ static void forget_json(struct bench *b)
 /* Launch's own verdicts are passed on; those of the job are all a failure. */
 static int job_code(const struct bench *b, const struct child_end *end)
 {
-    switch (end->code) {
-    case EXIT_CODE_BUSY:
-    case EXIT_CODE_HANG:
-    case EXIT_CODE_DEADLINE:
-    case EXIT_CODE_OURS:
-    case EXIT_CODE_NOT_EXECUTABLE:
-    case EXIT_CODE_NOT_FOUND:
+    if (end->code == EXIT_CODE_HANG || end->code == EXIT_CODE_DEADLINE)
         return end->code;
-    case EXIT_CODE_USAGE:
-        return b->run.ranks ? EXIT_FAILED : EXIT_CODE_USAGE;
-    default:
-        return end->signal && end->code == 128 + end->signal ? end->code : EXIT_FAILED;
-    }
+    int code = child_passed_on(end);
+    bool wrong_words = code == EXIT_CODE_USAGE && b->run.ranks; /* the job's own code, later */
+    return code < 0 || code != end->code || wrong_words ? EXIT_FAILED : code;
+}
+
+/* It was not started, or was ended before it said anything: launch has said why. */
+static bool is_unborn(const struct bench *b, const struct child_end *end)
+{
+    return end->code && !b->run.ranks && !b->trouble.code && child_passed_on(end) >= 0;
 }
 
 /* Tells what is wrong, and leaves it in the context. */
@@ -288,7 +286,7 @@ static int judge(struct bench *b, const struct child_end *end)
         snprintf(error, sizeof error, "a wait took longer than -T %u s", b->ask.timeout_s);
     else if (b->trouble.code)
         snprintf(error, sizeof error, "%s", b->trouble.text);
-    else if (!run->ended)
+    else if (!run->ended && !is_unborn(b, end))
         snprintf(error, sizeof error, "the job ended before all was measured");
     else
         b->context.error = NULL;
@@ -389,7 +387,11 @@ static int run_bench(struct bench *b, struct err *err)
         show_end(b);
     if (exit_code == EXIT_CODE_OK && !b->ask.pairs)
         exit_code = measure_up(b);
-    int written = write_json(b);
+    int written = EXIT_CODE_OK;
+    if (is_unborn(b, &end))
+        forget_json(b);
+    else
+        written = write_json(b);
     if (end.signal == SIGINT && exit_code == 128 + SIGINT)
         signals_die_of_interrupt();
     return exit_code ? exit_code : written;
