@@ -140,8 +140,7 @@ static int run_rung(struct check *check, struct check_run *run, char *const *env
     int exit_code = child_passed_on(&run->trial.end);
     if (exit_code >= 0)
         return exit_code;
-    run->outcome =
-        check_outcome(run->sums, ranks, run->trial.end.code, trial_hung(&run->trial));
+    run->outcome = check_outcome(run->sums, ranks, run->trial.end.code, trial_hung(&run->trial));
     return -1;
 }
 

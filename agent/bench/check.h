@@ -41,8 +41,8 @@ struct check {
     char *const *options, *const *job; /* of trial_request */
     unsigned limit_ms;
     uint64_t wait_ms; /* likewise */
-    bool host;   /* no GPU: host memory over shared memory */
-    bool shared; /* --share-gpus: all of NCCL's ways but sockets are off anyway */
+    bool host;        /* no GPU: host memory over shared memory */
+    bool shared;      /* --share-gpus: all of NCCL's ways but sockets are off anyway */
     struct check_run run[CHECK_RUNGS_N];
     unsigned runs_n;
     enum check_verdict verdict;

@@ -13,6 +13,7 @@
 #include "../log.h"
 #include "../opts.h"
 #include "../plan.h"
+#include "../sieve.h"
 #include "../signals.h"
 #include "transports.h"
 
@@ -99,9 +100,10 @@ static void show(struct bench *b, int kind, const char *line, size_t n)
     if (kind == BENCH_RECORD_RESULT && text)
         bench_text_result(stdout, &run->results[run->results_n - 1]);
     if (kind == BENCH_RECORD_NONE) { /* NCCL_DEBUG=INFO, for one */
-        FILE *out = text ? stdout : stderr;
-        fwrite(line, 1, n, out);
-        fputc('\n', out);
+        char whole[SIEVE_LINE_MAX + 1]; /* at once: the job writes to stderr, too */
+        memcpy(whole, line, n);
+        whole[n] = '\n';
+        fwrite(whole, 1, n + 1, text ? stdout : stderr);
     }
     fflush(stdout);
 }

@@ -66,7 +66,8 @@ static int try_job(const struct bench_options *options, const char *const *argum
         log_block(said, n);
     }
     if (exit_code < 0 && trial.end.code) {
-        log_error("--transports: NCCL %s; launch check finds out why",
+        log_error("--transports: %s %s; launch check finds out why",
+                  gpu_collectives(options->plan.gpus.vendor),
                   trial_hung(&trial) ? "hangs" : "fails");
         exit_code = EXIT_FAILED;
     }

@@ -68,9 +68,10 @@ TEST(each_rung_takes_one_thing_more_and_says_what_that_means)
 
 TEST(codes_of_a_launch_that_started_nothing_or_was_ended_are_passed_on)
 {
-    static const int passed[] = {EXIT_CODE_USAGE,          EXIT_CODE_BUSY,      EXIT_CODE_OURS,
-                                 EXIT_CODE_NOT_EXECUTABLE, EXIT_CODE_NOT_FOUND, 128 + SIGHUP,
-                                 128 + SIGINT,             128 + SIGQUIT,       128 + SIGTERM};
+    static const int passed[] = {
+        EXIT_CODE_USAGE,     EXIT_CODE_BUSY, EXIT_CODE_OURS, EXIT_CODE_NOT_EXECUTABLE,
+        EXIT_CODE_NOT_FOUND, 128 + SIGHUP,   128 + SIGINT,   128 + SIGQUIT,
+        128 + SIGTERM};
     for (int code = 0; code < 256; code++) {
         int expected = -1;
         for (size_t i = 0; i < ARRAY_LEN(passed); i++)
