@@ -99,7 +99,7 @@ static void show(struct bench *b, int kind, const char *line, size_t n)
         show_header(b);
     if (kind == BENCH_RECORD_RESULT && text)
         bench_text_result(stdout, &run->results[run->results_n - 1]);
-    if (kind == BENCH_RECORD_NONE) { /* NCCL_DEBUG=INFO, for one */
+    if (kind == BENCH_RECORD_NONE) {    /* NCCL_DEBUG=INFO, for one */
         char whole[SIEVE_LINE_MAX + 1]; /* at once: the job writes to stderr, too */
         memcpy(whole, line, n);
         whole[n] = '\n';
