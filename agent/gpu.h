@@ -64,4 +64,7 @@ MUST_CHECK int gpu_set_choose(struct gpu_set *set, const struct gpu_list *list,
  * "HIP_VISIBLE_DEVICES"). */
 const char *gpu_visible_variable(enum gpu_vendor vendor);
 
+/* What moves data between them, for messages: "RCCL" for AMD, else "NCCL". */
+const char *gpu_collectives(enum gpu_vendor vendor);
+
 #endif

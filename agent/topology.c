@@ -205,6 +205,22 @@ const struct nvml_gpu *topology_nvml(const struct topology *t, unsigned i)
     return &t->nvml->gpu[i];
 }
 
+bool topology_is_model(const char *name, const char *parts)
+{
+    for (const char *part = parts; part; part = strchr(part, '|')) {
+        part += *part == '|';
+        size_t n = strcspn(part, "|");
+        for (const char *at = name; (at = memmem(at, strlen(at), part, n)); at++) {
+            char before = at == name ? ' ' : at[-1], after = at[n];
+            bool digit = after >= '0' && after <= '9';
+            bool letter = (before >= 'A' && before <= 'Z') || (before >= '0' && before <= '9');
+            if (!letter && !digit)
+                return true;
+        }
+    }
+    return false;
+}
+
 void topology_bridge(const struct topology *t, struct pci_device *bridge, const char *address)
 {
     pci_read(bridge, t->sysroot, address);

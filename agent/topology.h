@@ -63,6 +63,9 @@ void topology_free(struct topology *t);
 /* What NVML tells of GPU i; NULL: nothing. */
 const struct nvml_gpu *topology_nvml(const struct topology *t, unsigned i);
 
+/* Whether a GPU's name has one of the parts ("A100|H200"), with no letter or digit around it: "B200" is not in "GB200". */
+bool topology_is_model(const char *name, const char *parts);
+
 /* Reads a bridge of the PCI tree: for those few who show it. */
 void topology_bridge(const struct topology *t, struct pci_device *bridge, const char *address);
 

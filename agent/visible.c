@@ -20,6 +20,11 @@ const char *gpu_visible_variable(enum gpu_vendor vendor)
     return vendor == GPU_AMD ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
 }
 
+const char *gpu_collectives(enum gpu_vendor vendor)
+{
+    return vendor == GPU_AMD ? "RCCL" : "NCCL";
+}
+
 enum form { FORM_JUNK, FORM_NOTHING, FORM_INDEX, FORM_UUID, FORM_MIG };
 
 static bool is_number(const char *text)

@@ -43,8 +43,7 @@ static int check_options(struct bench *b)
     else if (bench_has_op(o->collective) && !has(b->on->ops, o->op))
         what = bench_op_text(o->op);
     if (what) {
-        snprintf(why, sizeof why, "launch-bench: %s: not over %s", what,
-                 strcmp(b->on->name, "host") == 0 ? "host memory" : "NCCL");
+        snprintf(why, sizeof why, "launch-bench: %s: not over %s", what, b->on->words);
         return refuse(b, why);
     }
     if (bench_plan_has_root(o->collective) && o->root >= b->ranks) {

@@ -61,7 +61,7 @@ struct bench;
 
 /* Functions return an enum launch_result, with a text at launch_error(). */
 struct bench_backend {
-    const char *name;
+    const char *name, *words; /* for records; for people */
     bool pairs;
     unsigned collectives, types, ops; /* a bit for each that it has */
     int (*open)(struct bench *b, struct bench_device *ret);

@@ -183,6 +183,7 @@ static int host_sum(struct bench *b, int64_t mine, int64_t *ret)
 
 const struct bench_backend BENCH_BACKEND = {
     .name = "host",
+    .words = "host memory",
     .collectives = 1u << BENCH_ALL_REDUCE | 1u << BENCH_ALL_GATHER | 1u << BENCH_BROADCAST,
     .types = 1u << BENCH_TYPE_INT32 | 1u << BENCH_TYPE_INT64 | 1u << BENCH_TYPE_FLOAT |
              1u << BENCH_TYPE_DOUBLE,

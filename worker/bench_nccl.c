@@ -23,7 +23,11 @@
 /* RCCL: 8-bit floats are another format on some AMD GPUs than on others, and alltoall had another name before it was here. */
 #ifdef __HIP_PLATFORM_AMD__
 #define HAS(version) 0
+#define NAME "rccl"
+#define WORDS "RCCL"
 #else
+#define NAME "nccl"
+#define WORDS "NCCL"
 #define HAS(version) (NCCL_VERSION_CODE >= (version))
 #endif
 #define HAS_FP8 HAS(NCCL_VERSION(2, 24, 0))
@@ -429,7 +433,8 @@ static int gpu_sum(struct bench *b, int64_t mine, int64_t *ret)
 }
 
 const struct bench_backend BENCH_BACKEND = {
-    .name = "nccl",
+    .name = NAME,
+    .words = WORDS,
     .pairs = true,
     .collectives = ALL_COLLECTIVES,
     .types = TYPES_HERE,

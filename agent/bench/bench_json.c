@@ -124,7 +124,7 @@ static void put_config(struct json_members *outer, const struct bench_run *run)
     put_number(&m, "per_iter_skip", 0);
     put_yes(&m, "parallel_init", false);
     json_text(&m, "collective", bench_collective_name(run->collective));
-    json_text(&m, "backend", run->host ? "host" : "nccl");
+    json_text(&m, "backend", run->host ? "host" : run->rccl ? "rccl" : "nccl");
     json_number(&m, "ranks", true, run->ranks);
     put_devices(&m, run);
     fputc('}', outer->out);

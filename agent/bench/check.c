@@ -116,13 +116,6 @@ static void wait_for_memory(const struct check *check, const struct nccl_log *lo
     }
 }
 
-/* launch itself did not start the job, so NCCL is not to blame; the job has none of these codes. */
-static bool not_started(int code)
-{
-    return code == EXIT_CODE_USAGE || code == EXIT_CODE_BUSY || code == EXIT_CODE_OURS ||
-           code == EXIT_CODE_NOT_EXECUTABLE || code == EXIT_CODE_NOT_FOUND;
-}
-
 static int run_rung(struct check *check, struct check_run *run, char *const *env)
 {
     struct err err;
@@ -137,18 +130,17 @@ static int run_rung(struct check *check, struct check_run *run, char *const *env
                                     .job = check->job,
                                     .env = env,
                                     .limit_ms = check->limit_ms,
+                                    .wait_ms = check->wait_ms,
                                     .on_line = on_line,
                                     .user = &listener};
     if (trial_run(&request, &run->trial, &err) < 0) {
         log_error("check: %s", err.text);
         return EXIT_CODE_OURS;
     }
-    const struct child_end *end = &run->trial.end;
-    if (end->signal)
-        return 128 + end->signal;
-    if (not_started(end->code))
-        return end->code;
-    run->outcome = check_outcome(run->sums, ranks, end->code, trial_hung(&run->trial));
+    int exit_code = child_passed_on(&run->trial.end);
+    if (exit_code >= 0)
+        return exit_code;
+    run->outcome = check_outcome(run->sums, ranks, run->trial.end.code, trial_hung(&run->trial));
     return -1;
 }
 

@@ -40,15 +40,16 @@ struct check {
     const struct plan *plan;
     char *const *options, *const *job; /* of trial_request */
     unsigned limit_ms;
-    bool host;   /* no GPU: host memory over shared memory */
-    bool shared; /* --share-gpus: all of NCCL's ways but sockets are off anyway */
+    uint64_t wait_ms; /* likewise */
+    bool host;        /* no GPU: host memory over shared memory */
+    bool shared;      /* --share-gpus: all of NCCL's ways but sockets are off anyway */
     struct check_run run[CHECK_RUNGS_N];
     unsigned runs_n;
     enum check_verdict verdict;
 };
 
-/* Runs until one passes or no way is left, and tells each run when it is over. -1: the verdict is there; else the exit code of a launch that
- * did not come so far, and what it said is in the last run; or 128 + the signal that asked us to end. */
+/* Runs until one passes or no way is left, and tells each run when it is over. -1: the verdict is there; else the exit code of a run that
+ * says nothing of NCCL (child_passed_on()), and what launch said is in that, the last one. */
 int check_do(struct check *check, void (*on_run)(const struct check *check));
 void check_finish(struct check *check);
 

@@ -61,7 +61,10 @@ void check_json(FILE *out, const struct check *check)
     struct json_members m = {out, "{\n  ", ",\n  "};
     json_number(&m, "version", true, 1);
     json_text(&m, "verdict", check_verdict_name(check->verdict));
-    json_text(&m, "backend", check->host ? "host" : "nccl");
+    json_text(&m, "backend",
+              check->host                           ? "host"
+              : check->plan->gpus.vendor == GPU_AMD ? "rccl"
+                                                    : "nccl");
     json_text(&m, "nccl", log->version);
     json_number(&m, "ranks", true, check->plan->world_size);
     json_number(&m, "right_sum", true, check_right_sum(check->plan->world_size));

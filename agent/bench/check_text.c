@@ -13,6 +13,11 @@
 #define SAID_LINES 12
 #define LIST_BYTES 160
 
+static const char *library(const struct check *check)
+{
+    return gpu_collectives(check->plan->gpus.vendor);
+}
+
 /* ---- where it stands ---- */
 
 /* Ranks that NCCL's log shows in that phase; false: none. */
@@ -36,7 +41,8 @@ static void put_phases(FILE *out, const struct check *check, const struct nccl_l
     for (unsigned phase = 0; phase <= NCCL_PHASE_DATA; phase++) {
         if (!list_phase(check, log, (enum nccl_phase)phase, list))
             continue;
-        fprintf(out, "  by NCCL's log, %s: %s\n", list, nccl_phase_words((enum nccl_phase)phase));
+        fprintf(out, "  by %s's log, %s: %s\n", library(check), list,
+                nccl_phase_words((enum nccl_phase)phase));
         if (groups++ == 0)
             snprintf(behind, sizeof behind, "%s", list);
     }
@@ -44,7 +50,7 @@ static void put_phases(FILE *out, const struct check *check, const struct nccl_l
         fprintf(out, "  behind: %s; the others wait\n", behind);
 }
 
-static void put_warnings(FILE *out, const struct nccl_log *log)
+static void put_warnings(FILE *out, const struct check *check, const struct nccl_log *log)
 {
     for (unsigned i = 0; i < log->processes_n; i++) {
         const struct nccl_log_process *process = &log->process[i];
@@ -52,7 +58,7 @@ static void put_warnings(FILE *out, const struct nccl_log *log)
         while (k < i && strcmp(log->process[k].warning, process->warning) != 0)
             k++;
         if (k == i && process->warning[0])
-            fprintf(out, "  NCCL warns: %s\n", process->warning);
+            fprintf(out, "  %s warns: %s\n", library(check), process->warning);
     }
 }
 
@@ -141,7 +147,7 @@ void check_text_run(FILE *out, const struct check *check, const struct check_run
         if (run->outcome == CHECK_HANGS && !check->host)
             put_phases(out, check, run->trial.log);
         put_said(out, run);
-        put_warnings(out, run->trial.log);
+        put_warnings(out, check, run->trial.log);
     }
     fflush(out);
 }
@@ -171,14 +177,14 @@ static void put_evidence(FILE *out, const struct check *check, const struct chec
 static void put_untried(FILE *out, const struct check *check)
 {
     struct nccl_conf conf;
-    nccl_conf_read(&conf, check->sysroot, environ, NULL, false);
+    nccl_conf_read(&conf, check->sysroot, environ, NULL, check->plan->gpus.vendor == GPU_AMD);
     for (size_t i = 0; i < CHECK_RUNGS_N; i++) {
         const struct check_rung *rung = &CHECK_RUNGS[i];
         const struct nccl_setting *set =
             rung->variable ? nccl_conf_find(&conf, rung->variable) : NULL;
         if (set && strcmp(set->value, rung->value) == 0)
-            fprintf(out, "  not tried: what %s=%s (%s) keeps NCCL from\n", set->name, set->value,
-                    set->where);
+            fprintf(out, "  not tried: what %s=%s (%s) keeps %s from\n", set->name, set->value,
+                    set->where, library(check));
     }
 }
 
@@ -189,10 +195,8 @@ static void put_what_was_tried(FILE *out, const struct check *check)
     fprintf(out, "%u rank%s ", ranks, ranks == 1 ? "" : "s");
     if (check->host)
         fprintf(out, "in host memory (no GPU that NCCL could use)");
-    else if (log->version[0])
-        fprintf(out, "over NCCL %s", log->version);
     else
-        fprintf(out, "over NCCL");
+        fprintf(out, "over %s%s%s", library(check), log->version[0] ? " " : "", log->version);
     if (check->shared)
         fprintf(out, ", GPUs shared");
 }
@@ -214,8 +218,9 @@ void check_text_verdict(FILE *out, const struct check *check)
         fprintf(out, "launch ... works, more slowly\n");
     } else {
         put_what_was_tried(out, check);
-        fprintf(out, "%s\n  to find out: launch doctor\n",
-                check->runs_n > 1 ? ": no way that NCCL has works, sockets neither" : "");
+        if (check->runs_n > 1)
+            fprintf(out, ": no way that %s has works, sockets neither", library(check));
+        fputs("\n  to find out: launch doctor\n", out);
     }
     if (!check->host)
         put_untried(out, check);

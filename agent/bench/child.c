@@ -28,6 +28,9 @@
 
 enum { OUT, ERR, STREAMS_N };
 
+/* What people, terminals and `launch stop` end a job with. */
+static const int to_end[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
 struct child {
     const struct child_request *request;
     pid_t pid;
@@ -99,7 +102,6 @@ static int start(struct child *c, struct err *err)
 {
     sigset_t asked;
     sigemptyset(&asked);
-    static const int to_end[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     for (size_t i = 0; i < ARRAY_LEN(to_end); i++)
         sigaddset(&asked, to_end[i]);
     sigprocmask(SIG_BLOCK, &asked, &c->before);
@@ -216,6 +218,23 @@ int child_run(const struct child_request *request, struct child_end *ret, struct
     close_fd(&c.signals);
     sigprocmask(SIG_SETMASK, &c.before, NULL);
     return rc;
+}
+
+int child_passed_on(const struct child_end *end)
+{
+    static const int not_started[] = {EXIT_CODE_USAGE, EXIT_CODE_BUSY, EXIT_CODE_OURS,
+                                      EXIT_CODE_NOT_EXECUTABLE, EXIT_CODE_NOT_FOUND};
+    if (end->signal)
+        return 128 + end->signal;
+    if (end->timed_out) /* then it was we who asked */
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(not_started); i++)
+        if (end->code == not_started[i])
+            return end->code;
+    for (size_t i = 0; i < ARRAY_LEN(to_end); i++)
+        if (end->code == 128 + to_end[i])
+            return end->code;
+    return -1;
 }
 
 int child_find_job(enum gpu_vendor gpus, char **ret_path, struct err *err)

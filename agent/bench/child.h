@@ -36,6 +36,10 @@ struct child_end {
 MUST_CHECK int child_run(const struct child_request *request, struct child_end *ret,
                          struct err *err);
 
+/* The exit code of an end that says nothing of the job: launch did not start it, or somebody asked for the end. Launch itself has said why. -1: it
+ * is the job's own end. */
+int child_passed_on(const struct child_end *end);
+
 /* The job that measures: launch-bench-nccl or launch-bench-rccl for GPUs, launch-bench for GPU_NONE, where program_find_ours()
  * looks, or what LAUNCH_BENCH_JOB says. *ret_path: owned by the caller. -ENOENT, -ENOMEM. */
 MUST_CHECK int child_find_job(enum gpu_vendor gpus, char **ret_path, struct err *err);

@@ -60,23 +60,6 @@ const unsigned EXPECTED_N = ARRAY_LEN(EXPECTED);
 
 /* ---- found ---- */
 
-/* Whether the name has one of the parts, with no letter or digit around it: "B200" is not in "GB200". */
-static bool has_part(const char *name, const char *parts)
-{
-    for (const char *part = parts; part; part = strchr(part, '|')) {
-        part += *part == '|';
-        size_t n = strcspn(part, "|");
-        for (const char *at = name; (at = memmem(at, strlen(at), part, n)); at++) {
-            char before = at == name ? ' ' : at[-1], after = at[n];
-            bool digit = after >= '0' && after <= '9';
-            bool letter = (before >= 'A' && before <= 'Z') || (before >= '0' && before <= '9');
-            if (!letter && !digit)
-                return true;
-        }
-    }
-    return false;
-}
-
 enum expected_link expected_link(const struct bench_run *run, const struct topology *t)
 {
     bool all = run->devices_n > 1;
@@ -107,8 +90,8 @@ const struct expected *expected_find(const struct bench_run *run, enum expected_
 {
     for (const struct expected *e = EXPECTED; is_plain(run) && e < EXPECTED + EXPECTED_N; e++)
         if (e->gpus == run->ranks && e->link == link && e->collective == run->collective &&
-            has_part(run->devices[0].name, e->model) &&
-            !(e->but_not && has_part(run->devices[0].name, e->but_not)))
+            topology_is_model(run->devices[0].name, e->model) &&
+            !(e->but_not && topology_is_model(run->devices[0].name, e->but_not)))
             return e;
     return NULL;
 }

@@ -74,7 +74,7 @@ int bench_options_init(struct bench_options *o, const char *command, char *const
     if (rc < 0)
         return rc == -ENOMEM ? EXIT_CODE_OURS : EXIT_CODE_USAGE;
     rc = child_find_job(o->gpus ? o->plan.gpus.vendor : GPU_NONE, &o->job, err);
-    return rc == 0 ? 0 : rc == -ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_OURS;
+    return rc == 0 ? 0 : rc == -ENOMEM ? EXIT_CODE_OURS : EXIT_CODE_USAGE;
 }
 
 void bench_options_finish(struct bench_options *o)

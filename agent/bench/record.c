@@ -197,6 +197,7 @@ static int take_bench(struct record *rec, struct err *err)
     text(r, "backend", backend, sizeof backend);
     run->collective = (enum bench_collective)known(r, "collective", bench_collective_find);
     run->host = strcmp(backend, "host") == 0;
+    run->rccl = strcmp(backend, "rccl") == 0;
     run->nccl_library = (int)whole_or_none(r, "library", INT32_MAX);
     run->nccl_headers = (int)whole_or_none(r, "headers", INT32_MAX);
     run->cuda_runtime = (int)whole_or_none(r, "runtime", INT32_MAX);

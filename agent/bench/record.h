@@ -42,6 +42,7 @@ struct bench_pair {
 struct bench_run {
     enum bench_collective collective;
     bool host; /* host memory over shared memory, no GPU */
+    bool rccl; /* not NCCL */
     int ranks;
     int nccl_library, nccl_headers, cuda_runtime, cuda_driver; /* 22809: 2.28.9; 0: none */
     uint64_t min_bytes, max_bytes, step_bytes, step_factor;    /* one of the steps is 0 */

@@ -99,6 +99,11 @@ static bool is_virtual(const struct topology *t)
            strstr(text, " hypervisor") != NULL;
 }
 
+static const char *library(const struct transports *t)
+{
+    return gpu_collectives(t->topology->list.vendor);
+}
+
 /* What bends NCCL's own picture of the machine. */
 static void explain_picture(const struct transports *t, struct transports_pair *ret)
 {
@@ -106,10 +111,10 @@ static void explain_picture(const struct transports *t, struct transports_pair *
     char first[16];
     if (file)
         snprintf(ret->why, sizeof ret->why,
-                 "NCCL takes the topology from %.60s (NCCL_TOPO_FILE, %.100s)", file->value,
-                 file->where);
+                 "%s takes the topology from %.60s (NCCL_TOPO_FILE, %.100s)", library(t),
+                 file->value, file->where);
     else if (sysfile_read(first, sizeof first, t->topology->sysroot, TOPO_FILE) >= 0)
-        snprintf(ret->why, sizeof ret->why, "NCCL takes the topology from " TOPO_FILE);
+        snprintf(ret->why, sizeof ret->why, "%s takes the topology from " TOPO_FILE, library(t));
     else if (is_virtual(t->topology))
         snprintf(ret->why, sizeof ret->why,
                  "a virtual machine, whose PCIe tree may not be the real one");
@@ -124,7 +129,8 @@ static void explain(const struct transports *t, enum path path, const char *refu
                               *shm = is_set(t, "NCCL_SHM_DISABLE", "1");
     const struct nccl_setting *set = ret->chosen == WAY_NET && ret->expected == WAY_SHM ? shm : p2p;
     if (t->shared && ret->chosen == WAY_NET)
-        snprintf(ret->why, sizeof ret->why, "--share-gpus: each rank is a host of its own to NCCL");
+        snprintf(ret->why, sizeof ret->why, "--share-gpus: each rank is a host of its own to %s",
+                 library(t));
     else if (set && (ret->chosen != WAY_NET || set == shm || !shm))
         snprintf(ret->why, sizeof ret->why, "%s=%s (%.120s)", set->name, set->value, set->where);
     else if (set)
@@ -133,7 +139,7 @@ static void explain(const struct transports *t, enum path path, const char *refu
     else if (refused && ret->expected == WAY_P2P)
         snprintf(ret->why, sizeof ret->why, "the driver refuses P2P: %s", refused);
     else if (t->log->p2p_disabled_n && ret->expected == WAY_P2P)
-        snprintf(ret->why, sizeof ret->why, "NCCL's log: the driver keeps GPUs from P2P");
+        snprintf(ret->why, sizeof ret->why, "%s's log: the driver keeps GPUs from P2P", library(t));
     else
         explain_picture(t, ret);
 }

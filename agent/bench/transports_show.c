@@ -112,14 +112,15 @@ static void put_differences(FILE *out, const struct transports *t)
 void transports_text(FILE *out, const struct transports *t)
 {
     const struct nccl_log *log = t->log;
-    fprintf(out, "What NCCL %s chose, from row to column, and over how many channels:\n",
+    const char *library = gpu_collectives(t->topology->list.vendor);
+    fprintf(out, "What %s %s chose, from row to column, and over how many channels:\n", library,
             log->version);
     put_matrix(out, t, chosen_cell);
     fprintf(out, "What the topology lets one expect:\n");
     put_matrix(out, t, expected_cell);
     put_differences(out, t);
     if (log->path[0])
-        fprintf(out, "between the GPUs of a ring NCCL sees: %s\n", log->path);
+        fprintf(out, "between the GPUs of a ring %s sees: %s\n", library, log->path);
     if (log->nvls)
         fprintf(out, "NVLS (NVLink SHARP): %s\n", log->nvls > 0 ? "used" : "can't be had");
     for (unsigned i = 0; i < log->choices_n; i++)

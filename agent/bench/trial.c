@@ -12,6 +12,7 @@
 
 #define LOG_BYTES_MAX (64u << 20)        /* of one process */
 #define LIMIT_MS_MAX (24u * 3600 * 1000) /* four of them fit 32 bits */
+#define WAIT_MS_MAX (4u * LIMIT_MS_MAX)  /* beside them, still; longer is for ever */
 #define LINE_BYTES 4096                  /* NCCL's end at 1024 */
 #define GRACE_MS                                                                                   \
     15000 /* for launch to look at what hangs, and to end it, behind its own deadline */
@@ -75,10 +76,22 @@ static size_t count(char *const *list)
     return n;
 }
 
+static unsigned hang_ms(const struct trial_request *request)
+{
+    return request->limit_ms < LIMIT_MS_MAX ? request->limit_ms : LIMIT_MS_MAX;
+}
+
+unsigned trial_limit_ms(const struct trial_request *request)
+{
+    if (request->wait_ms > WAIT_MS_MAX)
+        return 0;
+    return (unsigned)request->wait_ms + 4 * hang_ms(request) + GRACE_MS;
+}
+
 static int run(const struct trial_request *request, const char *dir, struct trial *ret,
                struct err *err)
 {
-    unsigned limit_ms = request->limit_ms < LIMIT_MS_MAX ? request->limit_ms : LIMIT_MS_MAX;
+    unsigned limit_ms = hang_ms(request);
     char hang[64], whole[64], file[PATH_MAX + 64];
     snprintf(hang, sizeof hang, "--hang-timeout=%ums", limit_ms);
     snprintf(whole, sizeof whole, "--timeout=%ums", 4 * limit_ms);
@@ -113,7 +126,7 @@ static int run(const struct trial_request *request, const char *dir, struct tria
     uint64_t start_ns = clock_now_ns();
     int rc = child_run(&(struct child_request){.words = words,
                                                .env = variables,
-                                               .limit_ms = 4 * limit_ms + GRACE_MS,
+                                               .limit_ms = trial_limit_ms(request),
                                                .collect = true,
                                                .on_line = request->on_line,
                                                .user = request->user},

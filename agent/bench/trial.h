@@ -12,6 +12,7 @@ struct trial_request {
     char *const *job;     /* the job and its arguments; NULL-terminated */
     char *const *env;     /* as in child_request */
     unsigned limit_ms;    /* without a sign of life for so long, the job hangs */
+    uint64_t wait_ms;     /* launch may wait for its GPUs before: --wait */
     void (*on_line)(void *user, const char *line, size_t n);
     void *user;
 };
@@ -21,6 +22,9 @@ struct trial {
     struct nccl_log *log; /* owned */
     double seconds;
 };
+
+/* When a launch that does not end by itself is ended; 0: never, as it may wait for ever. */
+unsigned trial_limit_ms(const struct trial_request *request);
 
 /* -errno: it could not be started, or there is no directory for the log; ret is zeroed. */
 MUST_CHECK int trial_run(const struct trial_request *request, struct trial *ret, struct err *err);

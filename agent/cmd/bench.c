@@ -13,6 +13,7 @@
 #include "../log.h"
 #include "../opts.h"
 #include "../plan.h"
+#include "../sieve.h"
 #include "../signals.h"
 #include "transports.h"
 
@@ -98,10 +99,11 @@ static void show(struct bench *b, int kind, const char *line, size_t n)
         show_header(b);
     if (kind == BENCH_RECORD_RESULT && text)
         bench_text_result(stdout, &run->results[run->results_n - 1]);
-    if (kind == BENCH_RECORD_NONE) { /* NCCL_DEBUG=INFO, for one */
-        FILE *out = text ? stdout : stderr;
-        fwrite(line, 1, n, out);
-        fputc('\n', out);
+    if (kind == BENCH_RECORD_NONE) {    /* NCCL_DEBUG=INFO, for one */
+        char whole[SIEVE_LINE_MAX + 1]; /* at once: the job writes to stderr, too */
+        memcpy(whole, line, n);
+        whole[n] = '\n';
+        fwrite(whole, 1, n + 1, text ? stdout : stderr);
     }
     fflush(stdout);
 }
@@ -263,19 +265,17 @@ static void forget_json(struct bench *b)
 /* Launch's own verdicts are passed on; those of the job are all a failure. */
 static int job_code(const struct bench *b, const struct child_end *end)
 {
-    switch (end->code) {
-    case EXIT_CODE_BUSY:
-    case EXIT_CODE_HANG:
-    case EXIT_CODE_DEADLINE:
-    case EXIT_CODE_OURS:
-    case EXIT_CODE_NOT_EXECUTABLE:
-    case EXIT_CODE_NOT_FOUND:
+    if (end->code == EXIT_CODE_HANG || end->code == EXIT_CODE_DEADLINE)
         return end->code;
-    case EXIT_CODE_USAGE:
-        return b->run.ranks ? EXIT_FAILED : EXIT_CODE_USAGE;
-    default:
-        return end->signal && end->code == 128 + end->signal ? end->code : EXIT_FAILED;
-    }
+    int code = child_passed_on(end);
+    bool wrong_words = code == EXIT_CODE_USAGE && b->run.ranks; /* the job's own code, later */
+    return code < 0 || code != end->code || wrong_words ? EXIT_FAILED : code;
+}
+
+/* It was not started, or was ended before it said anything: launch has said why. */
+static bool is_unborn(const struct bench *b, const struct child_end *end)
+{
+    return end->code && !b->run.ranks && !b->trouble.code && child_passed_on(end) >= 0;
 }
 
 /* Tells what is wrong, and leaves it in the context. */
@@ -288,7 +288,7 @@ static int judge(struct bench *b, const struct child_end *end)
         snprintf(error, sizeof error, "a wait took longer than -T %u s", b->ask.timeout_s);
     else if (b->trouble.code)
         snprintf(error, sizeof error, "%s", b->trouble.text);
-    else if (!run->ended)
+    else if (!run->ended && !is_unborn(b, end))
         snprintf(error, sizeof error, "the job ended before all was measured");
     else
         b->context.error = NULL;
@@ -389,7 +389,11 @@ static int run_bench(struct bench *b, struct err *err)
         show_end(b);
     if (exit_code == EXIT_CODE_OK && !b->ask.pairs)
         exit_code = measure_up(b);
-    int written = write_json(b);
+    int written = EXIT_CODE_OK;
+    if (is_unborn(b, &end))
+        forget_json(b);
+    else
+        written = write_json(b);
     if (end.signal == SIGINT && exit_code == 128 + SIGINT)
         signals_die_of_interrupt();
     return exit_code ? exit_code : written;

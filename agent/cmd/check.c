@@ -46,7 +46,7 @@ static void show_nothing(const struct check *check)
     (void)check;
 }
 
-/* launch did not start the job: what it said is all there is. */
+/* What launch said is all there is. */
 static int give_up(const struct check *check, int exit_code)
 {
     size_t n;
@@ -65,6 +65,7 @@ static int run(const struct bench_options *options, bool json)
                           .job = job,
                           .limit_ms = options->spec.timeout_ms ? (unsigned)options->spec.timeout_ms
                                                                : TIMEOUT_MS,
+                          .wait_ms = options->spec.wait_ms,
                           .host = !options->gpus,
                           .shared = options->spec.share_gpus};
     int exit_code = check_do(&check, json ? show_nothing : show_run);

@@ -25,7 +25,8 @@ static const char help[] =
     "  --timeout=TIME  a worker without a sign of life for so long hangs (60s)\n"
     "\n"
     "All other options are launch's: --gpus, --share-gpus, --nproc-per-node, ...\n"
-    "Exit code: 0; 1 NCCL hung or failed; 2 wrong words.\n";
+    "Exit code: 0; 1 NCCL hung or failed; 2 wrong words; 75, 125, 126, 127 nothing was\n"
+    "started; 128 + N for signal N.\n";
 
 /* Collectives connect some pairs, send and receive the others, each at first use. One untimed call would do: nothing is measured. */
 #define JOB(collective, from, to)                                                                  \
@@ -52,19 +53,21 @@ static int try_job(const struct bench_options *options, const char *const *argum
         .options = options->words,
         .job = job,
         .limit_ms = options->spec.timeout_ms ? (unsigned)options->spec.timeout_ms : TIMEOUT_MS,
+        .wait_ms = options->spec.wait_ms,
         .on_line = on_line};
     if (trial_run(&request, &trial, &err) < 0) {
         log_error("--transports: %s", err.text);
         return EXIT_CODE_OURS;
     }
-    int exit_code = -1;
-    if (trial.end.signal) {
-        exit_code = 128 + trial.end.signal;
-    } else if (trial.end.code) {
+    int exit_code = child_passed_on(&trial.end);
+    if (exit_code >= 0 || trial.end.code) {
         size_t n;
         const char *said = tail_text(&trial.end.said, &n);
         log_block(said, n);
-        log_error("--transports: NCCL %s; launch check finds out why",
+    }
+    if (exit_code < 0 && trial.end.code) {
+        log_error("--transports: %s %s; launch check finds out why",
+                  gpu_collectives(options->plan.gpus.vendor),
                   trial_hung(&trial) ? "hangs" : "fails");
         exit_code = EXIT_FAILED;
     }

@@ -18,6 +18,9 @@ void driver_check_visible(struct doctor *d);
 void fabric_check_manager(struct doctor *d);
 void fabric_check_links(struct doctor *d);
 void fabric_check_p2p(struct doctor *d);
+/* It is known that there is no NVSwitch, and that no pair of GPUs has P2P. */
+bool fabric_lacks_switch(const struct doctor *d);
+bool fabric_lacks_p2p(const struct doctor *d);
 
 /* health.c: errors of the hardware */
 void health_check_xid(struct doctor *d);

@@ -55,7 +55,8 @@ const struct check CHECKS[] = {
     {"cgroup", "what the container may use", 0, host_check_cgroup},
     {"balancing", "NUMA balancing", 0, host_check_balancing},
     {"numa-calls", "whether programs may place memory", 0, host_check_numa_calls},
-    {"nccl", "NCCL's variables and files", 0, settings_check_nccl},
+    {"nccl", "NCCL's variables and files", ON_NVIDIA | ON_HOST, settings_check_nccl},
+    {"nccl", "RCCL's variables and files", ON_AMD, settings_check_nccl},
     {"rocm", "ROCm's variables", ON_AMD, settings_check_amd},
     {"libnccl", "copies of libnccl", 0, libraries_check_nccl},
 };
@@ -191,7 +192,7 @@ static void look(struct doctor *d, const struct check *check)
 
 void doctor_look(struct doctor *d)
 {
-    unsigned here = d->vendor == GPU_NVIDIA ? ON_NVIDIA : d->vendor == GPU_AMD ? ON_AMD : 0;
+    unsigned here = d->vendor == GPU_NVIDIA ? ON_NVIDIA : d->vendor == GPU_AMD ? ON_AMD : ON_HOST;
     for (size_t i = 0; i < CHECKS_N; i++)
         if (!CHECKS[i].on || CHECKS[i].on & here)
             look(d, &CHECKS[i]);

@@ -23,6 +23,7 @@ struct doctor;
 #define ON_NVIDIA 1u
 #define ON_AMD 2u
 #define ON_GPUS (ON_NVIDIA | ON_AMD)
+#define ON_HOST 4u /* without a GPU */
 
 struct check {
     const char *name;  /* one word, the same in text, JSON and help */
@@ -98,6 +99,9 @@ unsigned doctor_count(const struct doctor *d, enum verdict verdict);
 const char *verdict_name(enum verdict verdict);
 
 /* ---- for the checks ---- */
+
+/* A text about NCCL; AMD's GPUs have RCCL in its place. */
+#define NCCL_OR_RCCL(d, rest) ((d)->vendor == GPU_AMD ? "RCCL" rest : "NCCL" rest)
 
 void doctor_ok(struct doctor *d, const char *evidence, ...) PRINTF_LIKE(2, 3);
 void doctor_blind(struct doctor *d, const char *why, ...) PRINTF_LIKE(2, 3);

@@ -2,12 +2,15 @@
 /* What joins the GPUs: NVSwitches with their manager, NVLinks, and P2P where the topology promises it. */
 #include "checks.h"
 
+#include "../sysfile.h"
 #include "../topo.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define FABRIC_COMPLETED 3
+#define LINKED_MODELS /* that have NVLink, or a place for its bridge */                            \
+    "P100|V100|A30|A40|RTX A6000|A100|A800|H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300"
 
 static uint64_t bit(unsigned i)
 {
@@ -30,6 +33,20 @@ static void say_untold(struct doctor *d, bool switched)
                      d->pci.switches_n);
     else
         doctor_ok(d, "no NVSwitch: no Fabric Manager is needed");
+}
+
+bool fabric_lacks_switch(const struct doctor *d)
+{
+    if (d->vendor == GPU_AMD)
+        return true;
+    if (d->pci.switches_n)
+        return false;
+    for (unsigned i = 0; i < d->t->list.n; i++) {
+        const struct nvml_gpu *gpu = topology_nvml(d->t, i);
+        if (!gpu || gpu->switched || gpu->fabric > 0)
+            return false;
+    }
+    return d->t->list.n > 0;
 }
 
 void fabric_check_manager(struct doctor *d)
@@ -73,6 +90,30 @@ void fabric_check_manager(struct doctor *d)
         say_untold(d, switched);
 }
 
+/* Set when the module is loaded, as images for virtual machines of one GPU do. */
+static bool is_told_off(const struct doctor *d)
+{
+    char text[8192], value[8];
+    return sysfile_read(text, sizeof text, d->sysroot, "/proc/driver/nvidia/params") > 0 &&
+           sysfile_field(text, "NvLinkDisable:", value, sizeof value) && strcmp(value, "0") != 0;
+}
+
+static void judge_none(struct doctor *d)
+{
+    static const char told[] = "/proc/driver/nvidia/params has NvLinkDisable: 1";
+    bool off = is_told_off(d);
+    if (off && d->t->list.n > 1 && topology_is_model(d->t->gpu[0].name, LINKED_MODELS))
+        doctor_find(d, VERDICT_WARNING, "what goes between the GPUs takes PCIe, many times slower",
+                    "unless it is meant: take NVreg_NvLinkDisable out of /etc/modprobe.d or the "
+                    "kernel's command line, and load the driver anew",
+                    "none up: the driver was told so, %s", told);
+    else if (d->t->list.n == 1)
+        doctor_ok(d, "none up, and one GPU needs none%s%s", off ? "; the driver was told so, " : "",
+                  off ? told : "");
+    else
+        doctor_ok(d, "none: these GPUs are joined by PCIe%s%s", off ? "; " : "", off ? told : "");
+}
+
 void fabric_check_links(struct doctor *d)
 {
     int most = 0;
@@ -95,7 +136,7 @@ void fabric_check_links(struct doctor *d)
     if (all && most)
         doctor_ok(d, "%d up on every GPU", most);
     else if (all)
-        doctor_ok(d, "none: these GPUs are joined by PCIe");
+        judge_none(d);
 }
 
 /* ---- P2P ---- */
@@ -135,6 +176,20 @@ static void sort_pair(const struct topology *t, unsigned i, unsigned j, struct p
         doctor_list_add(&pairs->near, "%u-%u %s", i, j, cell);
     else
         pairs->far++;
+}
+
+/* AMD's P2P is not told. */
+bool fabric_lacks_p2p(const struct doctor *d)
+{
+    if (d->vendor != GPU_NVIDIA || !d->t->list.n)
+        return false;
+    for (unsigned i = 0; i < d->t->list.n; i++)
+        for (unsigned j = i + 1; j < d->t->list.n; j++) {
+            const char *cell = cell_of(d->t, i, j);
+            if (strcmp(cell, "OK") == 0 || strcmp(cell, "U") == 0)
+                return false;
+        }
+    return true;
 }
 
 /* NCCL goes past P2P by itself between GPUs that only a CPU joins: that is no fault. */

@@ -119,11 +119,12 @@ static void find_stale(const struct doctor *d, struct stale *stale)
 static bool shm_usable(struct doctor *d)
 {
     if (d->shm.error)
-        doctor_find(d, VERDICT_BROKEN, "NCCL and PyTorch's data loaders have no shared memory",
-                    "mount -t tmpfs -o mode=1777 tmpfs /dev/shm", "/dev/shm: %s",
-                    strerror(-d->shm.error));
+        doctor_find(
+            d, VERDICT_BROKEN, NCCL_OR_RCCL(d, " and PyTorch's data loaders have no shared memory"),
+            "mount -t tmpfs -o mode=1777 tmpfs /dev/shm", "/dev/shm: %s", strerror(-d->shm.error));
     else if (!d->shm.writable)
-        doctor_find(d, VERDICT_BROKEN, "NCCL fails with \"shm_open failed: Permission denied\"",
+        doctor_find(d, VERDICT_BROKEN,
+                    NCCL_OR_RCCL(d, " fails with \"shm_open failed: Permission denied\""),
                     "as root: chmod 1777 /dev/shm",
                     "/dev/shm has mode %04o: this user can't make files there", d->shm.mode);
     return !d->shm.error && d->shm.writable;
@@ -137,23 +138,25 @@ void host_check_shm(struct doctor *d)
         return;
     find_stale(d, &stale);
     if (stale.n)
-        doctor_find(
-            d, VERDICT_WARNING, "they take room that the next job may lack",
-            "rm them, once no job runs, also in containers that share it (--ipc=host)",
-            "/dev/shm: %u file%s of NCCL that no process seen from here has mapped, %" PRIu64
-            " MiB: %s",
-            stale.n, stale.n == 1 ? "" : "s", stale.bytes / MIB, stale.names.text);
+        doctor_find(d, VERDICT_WARNING, "they take room that the next job may lack",
+                    "rm them, once no job runs, also in containers that share it (--ipc=host)",
+                    "/dev/shm: %u file%s of %s that no process seen from here has mapped, %" PRIu64
+                    " MiB: %s",
+                    stale.n, stale.n == 1 ? "" : "s", NCCL_OR_RCCL(d, ""), stale.bytes / MIB,
+                    stale.names.text);
     if (d->shm.mode != 01777)
         doctor_find(d, VERDICT_WARNING, "other users' jobs fail, or can remove this one's files",
                     "as root: chmod 1777 /dev/shm", "/dev/shm has mode %04o, not 1777",
                     d->shm.mode);
     if (d->shm.free_bytes < need)
-        doctor_find(d, VERDICT_WARNING,
-                    "NCCL fails with \"No space left on device\", data loaders with a bus error",
-                    "docker run --shm-size=1g or --ipc=host; in Kubernetes an emptyDir with medium "
-                    "Memory; else mount -o remount,size=50% /dev/shm",
-                    "/dev/shm: %" PRIu64 " of %" PRIu64 " MiB are free, %" PRIu64 " are wanted",
-                    d->shm.free_bytes / MIB, d->shm.total_bytes / MIB, need / MIB);
+        doctor_find(
+            d, VERDICT_WARNING,
+            NCCL_OR_RCCL(d,
+                         " fails with \"No space left on device\", data loaders with a bus error"),
+            "docker run --shm-size=1g or --ipc=host; in Kubernetes an emptyDir with medium "
+            "Memory; else mount -o remount,size=50% /dev/shm",
+            "/dev/shm: %" PRIu64 " of %" PRIu64 " MiB are free, %" PRIu64 " are wanted",
+            d->shm.free_bytes / MIB, d->shm.total_bytes / MIB, need / MIB);
     else if (!stale.n && d->shm.mode == 01777)
         doctor_ok(d, "/dev/shm: %" PRIu64 " of %" PRIu64 " MiB are free, mode 1777",
                   d->shm.free_bytes / MIB, d->shm.total_bytes / MIB);
@@ -196,8 +199,9 @@ void host_check_memlock(struct doctor *d)
         return;
     if (d->t->rdma_n && limit.soft != UNLIMITED)
         doctor_find(d, VERDICT_WARNING,
-                    "NCCL over InfiniBand or RoCE fails with \"Cannot allocate memory\" (on one "
-                    "server it rarely goes that way)",
+                    NCCL_OR_RCCL(
+                        d, " over InfiniBand or RoCE fails with \"Cannot allocate memory\" (on one "
+                           "server it rarely goes that way)"),
                     "docker run --ulimit memlock=-1; /etc/security/limits.conf; "
                     "LimitMEMLOCK=infinity of the "
                     "unit; or NCCL_IB_DISABLE=1",
@@ -220,7 +224,9 @@ void host_check_nofile(struct doctor *d)
                     "/proc/self/limits: open files: %s", limit.text);
     else
         doctor_ok(d, "/proc/self/limits: %s%s", limit.text,
-                  limit.soft < FILES_NEEDED ? "; NCCL raises the former by itself" : "");
+                  limit.soft >= FILES_NEEDED ? ""
+                  : d->vendor == GPU_AMD     ? "; RCCL raises the former by itself"
+                                             : "; NCCL raises the former by itself");
 }
 
 void host_check_nproc(struct doctor *d)
@@ -247,8 +253,8 @@ void host_check_stack(struct doctor *d)
         return;
     if (limit.soft == UNLIMITED)
         doctor_find(d, VERDICT_WARNING,
-                    "NCCL before 2.28 may crash when it looks for its graphs, and each thread "
-                    "takes what the C library thinks fit",
+                    NCCL_OR_RCCL(d, " before 2.28 may crash when it looks for its graphs, and each "
+                                    "thread takes what the C library thinks fit"),
                     "ulimit -s 8192 before launch", "/proc/self/limits: stack: %s", limit.text);
     else
         doctor_ok(d, "/proc/self/limits: %s bytes", limit.text);
@@ -355,8 +361,10 @@ void host_check_numa_calls(struct doctor *d)
 {
     if (d->numa_error)
         doctor_find(d, VERDICT_WARNING,
-                    "NCCL can't use cuMem for host memory and falls back to /dev/shm; "
-                    "--mem-policy has no effect",
+                    d->vendor == GPU_AMD
+                        ? "--mem-policy has no effect"
+                        : "NCCL can't use cuMem for host memory and falls back to /dev/shm; "
+                          "--mem-policy has no effect",
                     "docker run --cap-add SYS_NICE, or another seccomp profile; it works without",
                     "get_mempolicy(): %s", strerror(-d->numa_error));
     else

@@ -10,48 +10,75 @@
 
 /* ---- leftovers ---- */
 
+/* Why a setting changes nothing on this machine; NULL: it may. */
+
+static const char *one_gpu(const struct doctor *d)
+{
+    return d->t->list.n == 1 ? "there is one GPU" : NULL;
+}
+
+static const char *no_p2p(const struct doctor *d)
+{
+    const char *moot = one_gpu(d);
+    return !moot && fabric_lacks_p2p(d) ? "no pair of GPUs has P2P" : moot;
+}
+
+static const char *no_switch(const struct doctor *d)
+{
+    const char *moot = one_gpu(d);
+    return !moot && fabric_lacks_switch(d) ? "there is no NVSwitch" : moot;
+}
+
 /* Values that are seldom meant for a job that shall be fast. */
 static const struct leftover {
     const char *name;
     const char *values; /* "1 2"; NULL: any */
     enum verdict verdict;
     const char *consequence;
+    const char *(*moot)(const struct doctor *d); /* NULL: never */
 } LEFTOVERS[] = {
     {"NCCL_P2P_DISABLE", "1", VERDICT_WARNING,
-     "GPUs talk through host memory, even where NVLink joins them"},
+     "GPUs talk through host memory, although they reach one another's", no_p2p},
     {"NCCL_P2P_LEVEL", "LOC 0", VERDICT_WARNING,
-     "GPUs talk through host memory, even where NVLink joins them"},
+     "GPUs talk through host memory, although they reach one another's", no_p2p},
     {"NCCL_SHM_DISABLE", "1", VERDICT_WARNING,
-     "pairs without P2P talk over the network instead of shared memory"},
+     "pairs without P2P talk over the network instead of shared memory", one_gpu},
     {"NCCL_NVLS_ENABLE", "0", VERDICT_WARNING,
-     "all-reduce over NVSwitches loses about a fifth of its bandwidth"},
+     "all-reduce over NVSwitches loses about a fifth of its bandwidth", no_switch},
     {"NCCL_CUMEM_ENABLE", "0", VERDICT_WARNING,
-     "buffers are made the old way; NVLS is off with it"},
-    {"NCCL_RUNTIME_CONNECT", "0", VERDICT_WARNING, "every start connects all channels at once"},
-    {"NCCL_ALGO", NULL, VERDICT_WARNING, "NCCL can't choose the best algorithm for each size"},
+     "buffers are made the old way; NVLS, where there are NVSwitches, is off with it", one_gpu},
+    {"NCCL_RUNTIME_CONNECT", "0", VERDICT_WARNING, "every start connects all channels at once",
+     one_gpu},
+    {"NCCL_ALGO", NULL, VERDICT_WARNING, "the best algorithm for each size can't be chosen",
+     one_gpu},
     {"NCCL_PROTO", NULL, VERDICT_WARNING,
-     "NCCL can't choose the best protocol for each size; a wrong one may corrupt data"},
-    {"NCCL_MAX_NCHANNELS", NULL, VERDICT_WARNING, "fewer channels, less bandwidth"},
-    {"NCCL_MAX_CTAS", NULL, VERDICT_WARNING, "fewer channels, less bandwidth"},
-    {"NCCL_MIN_NCHANNELS", NULL, VERDICT_WARNING, "more channels take SMs from the computation"},
-    {"NCCL_MIN_CTAS", NULL, VERDICT_WARNING, "more channels take SMs from the computation"},
-    {"NCCL_BUFFSIZE", NULL, VERDICT_WARNING, "buffers of another size than NCCL's"},
-    {"NCCL_NTHREADS", NULL, VERDICT_WARNING, "kernels of another size than NCCL's"},
-    {"NCCL_LAUNCH_MODE", NULL, VERDICT_WARNING, "kernels start one way for all sizes"},
-    {"NCCL_CHECK_POINTERS", "1", VERDICT_WARNING, "every call checks its pointers: slow"},
-    {"NCCL_DEBUG", "INFO TRACE", VERDICT_WARNING, "every rank prints a lot; TRACE is slow, too"},
+     "the best protocol for each size can't be chosen; a wrong one may corrupt data", one_gpu},
+    {"NCCL_MAX_NCHANNELS", NULL, VERDICT_WARNING, "fewer channels, less bandwidth", one_gpu},
+    {"NCCL_MAX_CTAS", NULL, VERDICT_WARNING, "fewer channels, less bandwidth", one_gpu},
+    {"NCCL_MIN_NCHANNELS", NULL, VERDICT_WARNING, "more channels take SMs from the computation",
+     one_gpu},
+    {"NCCL_MIN_CTAS", NULL, VERDICT_WARNING, "more channels take SMs from the computation",
+     one_gpu},
+    {"NCCL_BUFFSIZE", NULL, VERDICT_WARNING, "buffers of another size than NCCL's", one_gpu},
+    {"NCCL_NTHREADS", NULL, VERDICT_WARNING, "kernels of another size than NCCL's", one_gpu},
+    {"NCCL_LAUNCH_MODE", NULL, VERDICT_WARNING, "kernels start one way for all sizes", one_gpu},
+    {"NCCL_CHECK_POINTERS", "1", VERDICT_WARNING, "every call checks its pointers: slow", NULL},
+    {"NCCL_DEBUG", "INFO TRACE", VERDICT_WARNING, "every rank prints a lot; TRACE is slow, too",
+     NULL},
     {"NCCL_COMM_ID", NULL, VERDICT_WARNING,
-     "all jobs with it meet at one port: two at once disturb each other"},
+     "all jobs with it meet at one port: two at once disturb each other", NULL},
     {"NCCL_HOSTID", NULL, VERDICT_WARNING,
-     "ranks with different values count as different hosts: no P2P between them"},
-    {"NCCL_IGNORE_DISABLED_P2P", "1", VERDICT_WARNING,
-     "NCCL does not tell any more that P2P is broken"},
-    {"NCCL_RAS_ENABLE", "0", VERDICT_WARNING, "hung jobs can't be asked which rank is behind"},
-    {"NCCL_BLOCKING_WAIT", "1", VERDICT_WARNING, "PyTorch waits on the CPU for each collective"},
+     "ranks with different values count as different hosts: no P2P between them", one_gpu},
+    {"NCCL_IGNORE_DISABLED_P2P", "1", VERDICT_WARNING, "nobody tells any more that P2P is broken",
+     one_gpu},
+    {"NCCL_RAS_ENABLE", "0", VERDICT_WARNING, "hung jobs can't be asked which rank is behind",
+     NULL},
+    {"NCCL_BLOCKING_WAIT", "1", VERDICT_WARNING, "PyTorch waits on the CPU for each collective",
+     NULL},
     {"TORCH_NCCL_BLOCKING_WAIT", "1", VERDICT_WARNING,
-     "PyTorch waits on the CPU for each collective"},
+     "PyTorch waits on the CPU for each collective", NULL},
     {"CUDA_LAUNCH_BLOCKING", "1", VERDICT_WARNING,
-     "every kernel is waited for: slow, and some jobs deadlock"},
+     "every kernel is waited for: slow, and some jobs deadlock", NULL},
 };
 
 static bool is_word(const char *list, const char *value)
@@ -72,6 +99,12 @@ static const struct leftover *find_leftover(const struct nccl_setting *s)
     return NULL;
 }
 
+static const char *moot_here(const struct doctor *d, const struct nccl_setting *s)
+{
+    const struct leftover *leftover = find_leftover(s);
+    return leftover && leftover->moot ? leftover->moot(d) : NULL;
+}
+
 /* ---- judging ---- */
 
 static void judge_interface(struct doctor *d, const struct nccl_setting *s)
@@ -84,7 +117,8 @@ static void judge_interface(struct doctor *d, const struct nccl_setting *s)
         return;
     snprintf(path, sizeof path, "%s/sys/class/net/%s", d->sysroot, name);
     if (access(path, F_OK) < 0)
-        doctor_find(d, VERDICT_BROKEN, "NCCL finds no interface (\"no socket interface found\")",
+        doctor_find(d, VERDICT_BROKEN,
+                    NCCL_OR_RCCL(d, " finds no interface (\"no socket interface found\")"),
                     "unset it: launch gives its workers lo", "%s=%s (%s): no /sys/class/net/%s",
                     s->name, s->value, s->where, name);
 }
@@ -94,7 +128,7 @@ static void judge_file(struct doctor *d, const struct nccl_setting *s)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s%s", d->sysroot, s->value);
     if (access(path, R_OK) < 0)
-        doctor_find(d, VERDICT_WARNING, "NCCL looks for the topology itself, or fails",
+        doctor_find(d, VERDICT_WARNING, NCCL_OR_RCCL(d, " looks for the topology itself, or fails"),
                     "unset it, or name a file that is there", "%s=%s (%s): %s", s->name, s->value,
                     s->where, strerror(errno));
 }
@@ -105,10 +139,10 @@ static void judge(struct doctor *d, const struct nccl_setting *s)
     size_t n = strlen(s->name);
     if (s->from_file && (n == 0 || strchr(" \t", s->name[0]) || strchr(" \t", s->name[n - 1])))
         doctor_find(d, VERDICT_WARNING,
-                    "NCCL takes the blanks for part of the name: it has no effect",
+                    NCCL_OR_RCCL(d, " takes the blanks for part of the name: it has no effect"),
                     "write NAME=value without blanks, and without export", "%s: \"%s=%s\"",
                     s->where, s->name, s->value);
-    else if (leftover)
+    else if (leftover && !moot_here(d, s))
         doctor_find(
             d, leftover->verdict, leftover->consequence,
             "unset it there, unless it is meant; a job that is faster or works only with it "
@@ -127,14 +161,23 @@ static void judge_files(struct doctor *d, const struct nccl_conf *conf)
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         int trouble = files[i]->trouble;
         if (trouble && trouble != -ENOENT && trouble != -ENOTDIR)
-            doctor_find(d, VERDICT_WARNING, "NCCL leaves it out without a word",
+            doctor_find(d, VERDICT_WARNING, NCCL_OR_RCCL(d, " leaves it out without a word"),
                         "make it readable for this user, or remove it", "%s: %s", files[i]->path,
                         strerror(-trouble));
     }
     if (named && named->value[0] && conf->user.trouble)
-        doctor_find(d, VERDICT_WARNING, "NCCL leaves it out without a word, and ~/.nccl.conf too",
-                    "correct or unset NCCL_CONF_FILE", "NCCL_CONF_FILE=%s can't be read",
-                    named->value);
+        doctor_find(
+            d, VERDICT_WARNING,
+            d->vendor == GPU_AMD ? "RCCL leaves it out without a word, and ~/.rccl.conf too"
+                                 : "NCCL leaves it out without a word, and ~/.nccl.conf too",
+            "correct or unset NCCL_CONF_FILE", "NCCL_CONF_FILE=%s can't be read", named->value);
+}
+
+static void put(const struct doctor *d, struct doctor_list *list, const struct nccl_setting *s)
+{
+    const char *moot = moot_here(d, s);
+    doctor_list_add(list, "%s=%s (%s%s%s)", s->name, s->value, s->where,
+                    moot ? "; changes nothing: " : "", moot ? moot : "");
 }
 
 static void judge_all(struct doctor *d, const struct nccl_conf *conf)
@@ -146,13 +189,13 @@ static void judge_all(struct doctor *d, const struct nccl_conf *conf)
     judge_files(d, conf);
     for (unsigned i = 0; i < conf->n; i++) {
         const struct nccl_setting *s = &conf->setting[i];
-        doctor_list_add(s->beaten ? &beaten : &list, "%s=%s (%s)", s->name, s->value, s->where);
+        put(d, s->beaten ? &beaten : &list, s);
         if (!s->beaten)
             judge(d, s);
     }
     if (blocking) {
         snprintf(cuda.value, sizeof cuda.value, "%s", blocking);
-        doctor_list_add(&list, "%s=%s (%s)", cuda.name, cuda.value, cuda.where);
+        put(d, &list, &cuda);
         judge(d, &cuda);
     }
     if (beaten.n)

@@ -155,6 +155,40 @@ static void lose_second(void)
     unput("proc/driver/nvidia/gpus/0000:1a:00.0/information");
 }
 
+static void one_gpu(void)
+{
+    d->t->list.n = 1;
+}
+
+static void no_nvml(void)
+{
+    d->t->nvml->usable = false;
+}
+
+static void no_switch(void)
+{
+    for (unsigned i = 0; i < GPUS; i++) {
+        gpu(i)->switched = false;
+        gpu(i)->fabric = 0;
+    }
+}
+
+/* Seen on the bus, whatever NVML tells. */
+static void switch_alone(void)
+{
+    put_device("0000:1b:00.0", "0x10de\n", "0x068000\n", 16);
+}
+
+static void no_p2p(void)
+{
+    gpu(0)->p2p[P2P_READ][1] = gpu(1)->p2p[P2P_READ][0] = 4;
+}
+
+static void untold_p2p(void)
+{
+    gpu(0)->p2p[P2P_READ][1] = -1;
+}
+
 /* clang-format off: a row a line */
 static const struct row ROWS[] = {
     ROW("gpus", VERDICT_OK, "2 that this process may use"),
@@ -214,6 +248,25 @@ static const struct row ROWS[] = {
     ROW("nccl", VERDICT_OK, "nothing is set", VARIABLE("CUDA_HOME=/x")),
     ROW("nccl", VERDICT_WARNING, "NCCL_P2P_DISABLE=1 (environment)",
         VARIABLE("NCCL_P2P_DISABLE=1")),
+    ROW("nccl", VERDICT_WARNING, "NCCL_NVLS_ENABLE=0 (environment)",
+        VARIABLE("NCCL_NVLS_ENABLE=0")),
+    {"nccl", VERDICT_OK, "NCCL_NVLS_ENABLE=0 (environment; changes nothing: there is no NVSwitch)",
+     VARIABLE("NCCL_NVLS_ENABLE=0"), .after = no_switch},
+    {"nccl", VERDICT_OK, "NCCL_NVLS_ENABLE=0 (environment; changes nothing: there is one GPU)",
+     VARIABLE("NCCL_NVLS_ENABLE=0"), .after = one_gpu},
+    {"nccl", VERDICT_WARNING, "NCCL_NVLS_ENABLE=0", VARIABLE("NCCL_NVLS_ENABLE=0"),
+     .before = switch_alone, .after = no_switch},
+    {"nccl", VERDICT_WARNING, "NCCL_NVLS_ENABLE=0", VARIABLE("NCCL_NVLS_ENABLE=0"),
+     .after = no_nvml},
+    {"nccl", VERDICT_OK,
+     "NCCL_P2P_DISABLE=1 (environment; changes nothing: no pair of GPUs has P2P)",
+     VARIABLE("NCCL_P2P_DISABLE=1"), .after = no_p2p},
+    ROW("nccl", VERDICT_WARNING, "NCCL_P2P_DISABLE=1", VARIABLE("NCCL_P2P_DISABLE=1"),
+        .after = untold_p2p),
+    {"nccl", VERDICT_OK, "NCCL_ALGO=Ring (environment; changes nothing: there is one GPU)",
+     VARIABLE("NCCL_ALGO=Ring"), .after = one_gpu},
+    ROW("nccl", VERDICT_WARNING, "NCCL_CHECK_POINTERS=1", VARIABLE("NCCL_CHECK_POINTERS=1"),
+        .after = one_gpu),
     {"nccl", VERDICT_WARNING, "CUDA_LAUNCH_BLOCKING=1 (environment)",
      VARIABLE("CUDA_LAUNCH_BLOCKING=1")},
     {"nccl", VERDICT_BROKEN, "no /sys/class/net/eth7", VARIABLE("NCCL_SOCKET_IFNAME==eth7"),
@@ -250,6 +303,7 @@ TEST(each_check_of_the_host_says_what_it_sees_and_judges_it)
 {
     look_at_all(ROWS, ARRAY_LEN(ROWS));
     check_covered(0, ROWS, ARRAY_LEN(ROWS));
+    check_covered(ON_NVIDIA | ON_HOST, ROWS, ARRAY_LEN(ROWS));
 }
 
 /* ---- the whole ---- */
@@ -307,7 +361,7 @@ TEST(a_machine_without_a_gpu_gets_the_checks_of_the_host)
     CHECK_HAS(d->finding[0].evidence, "no NVIDIA or AMD GPU");
     CHECK_HAS(show(false), "No GPU here");
     for (unsigned i = 0; i < d->n; i++)
-        CHECK_INT(d->finding[i].check->on, ==, 0);
+        CHECK(!d->finding[i].check->on || d->finding[i].check->on & ON_HOST);
 }
 
 TEST(what_files_and_variables_say_can_not_steer_a_terminal)

@@ -98,6 +98,19 @@ static void one_gpu(void)
     d->t->list.n = 1;
 }
 
+static void one_unlinked(void)
+{
+    no_fabric();
+    one_gpu();
+}
+
+static void l40s(void)
+{
+    no_fabric();
+    for (unsigned i = 0; i < GPUS; i++)
+        strcpy(d->t->gpu[i].name, "NVIDIA L40S");
+}
+
 static void p2p_off(void)
 {
     gpu(0)->p2p[P2P_WRITE][1] = 4;
@@ -187,6 +200,9 @@ static void width_by_nvml(void)
 #define LINK "sys/bus/pci/devices/0000:1a:00.0/current_link_"
 #define XID(n) "4,8,5000000,-;NVRM: Xid (PCI:0000:1a:00): " n ", pid=4711, name=python, text\n"
 #define KMSG "dev/kmsg"
+#define PARAMS "proc/driver/nvidia/params"
+#define LINKS_OFF "ResmanDebugLevel: 4294967295\nNvLinkDisable: 1\nRmProfilingAdminOnly: 1\n"
+#define LINKS_ON "NvLinkDisable: 0\n"
 #define DRIVER "proc/driver/nvidia/version"
 #define SILENT(check) ROW(check, VERDICT_BLIND, "NVML tells nothing", .after = no_nvml)
 
@@ -217,6 +233,15 @@ static const struct row ROWS[] = {
     SILENT("fabric"),
     ROW("nvlink", VERDICT_OK, "18 up on every GPU"),
     ROW("nvlink", VERDICT_OK, "joined by PCIe", .after = no_fabric),
+    ROW("nvlink", VERDICT_OK, "none up, and one GPU needs none", .after = one_unlinked),
+    {"nvlink", VERDICT_OK, "told so, /proc/driver/nvidia/params has NvLinkDisable: 1",
+     FILE_(PARAMS, LINKS_OFF), .after = one_unlinked},
+    {"nvlink", VERDICT_WARNING, "told so, /proc/driver/nvidia/params has NvLinkDisable: 1",
+     FILE_(PARAMS, LINKS_OFF), .after = no_fabric},
+    {"nvlink", VERDICT_OK, "joined by PCIe; /proc/driver/nvidia/params has NvLinkDisable: 1",
+     FILE_(PARAMS, LINKS_OFF), .after = l40s},
+    ROW("nvlink", VERDICT_OK, "joined by PCIe", FILE_(PARAMS, LINKS_ON), .after = no_fabric),
+    ROW("nvlink", VERDICT_OK, "18 up on every GPU", FILE_(PARAMS, LINKS_ON)),
     {"nvlink", VERDICT_WARNING, "GPU 1: NVML has 16 NVLinks up, others have 18",
      NVML(GPU1, links, 16)},
     SILENT("nvlink"),
@@ -409,4 +434,24 @@ TEST(amd_has_its_driver_nodes_and_variables_looked_at)
     CHECK_HAS(look_amd("driver")->evidence, "the kernel's own");
     CHECK_INT(rmdir(at("sys/module/amdgpu")), ==, 0);
     CHECK_INT(look_amd("driver")->verdict, ==, VERDICT_BROKEN);
+}
+
+TEST(what_is_said_of_nccl_is_said_of_rccl_where_the_gpus_are_amd_s)
+{
+    put_amd();
+    CHECK_STR(look_amd("nccl")->check->about, "RCCL's variables and files");
+    CHECK_HAS(d->finding[0].evidence, "no /etc/rccl.conf");
+    environment[0] = "NCCL_TOPO_FILE=/no/such.xml";
+    CHECK_HAS(look_amd("nccl")->consequence, "RCCL looks for the topology itself");
+    d->n = 0;
+    d->shm.error = -ENOENT;
+    doctor_look_at(d, "shm");
+    CHECK_HAS(d->finding[0].consequence, "RCCL and PyTorch's");
+    doctor_close(d);
+    open_it();
+    doctor_look(d);
+    for (unsigned i = 0; i < d->n; i++) /* names of variables and libraries are the same */
+        if (d->finding[i].consequence && strstr(d->finding[i].consequence, "NCCL "))
+            test_fail(__FILE__, __LINE__, "%s: %s", d->finding[i].check->name,
+                      d->finding[i].consequence);
 }

@@ -70,7 +70,7 @@ machine 0
 LAUNCH_BENCH_JOB= run check -n 3; expect 0 "no GPU"; sums 3 "no GPU"; check "the host: $(cat out)" has '^healthy: 3 ranks in host memory' out
 
 # Nothing is started.
-LAUNCH_BENCH_JOB=$PWD/nowhere run check; expect 127 "no job"
+LAUNCH_BENCH_JOB=$PWD/nowhere run check; expect 2 "no job"; check "is told: $(cat err)" has "^launch: LAUNCH_BENCH_JOB: '$PWD/nowhere': No such file" err
 run check --timeout; expect 2 "no time"; check "is told" has '^launch: check: --timeout: needs? a value' err
 run check --timeout=soon; expect 2 "no such time"
 run check ./job; expect 2 "a program"; check "is told" has "'./job': options of launch are taken here, and no program" err

@@ -38,16 +38,28 @@ done
 unset FAKE_LEAKS
 
 export LAUNCH_BENCH_JOB=$fake/launch-bench-rccl
-run check; expect 0 "launch check"; check "all is right: $(cat out err)" has '^healthy: 4 ranks over NCCL' out
+run check; expect 0 "launch check"; check "all is right: $(cat out err)" has '^healthy: 4 ranks over RCCL' out
 for collective in all_reduce alltoall; do # the second is made of sends
     run bench $collective -g 4 -b 1K -e 4K -f 2 -n 2 -d all; expect 0 "launch bench $collective"
     check "$collective: right values: $(cat out err)" has '^# Out of bounds values : 0 OK' out
 done
 check "no 8-bit floats, whose format differs: $(cat out)" not has ' f8e' out
-run bench -g 2 -b 1K -e 1K -d f8e4m3; expect 2 "8-bit floats"; check "are refused: $(cat err)" has 'f8e4m3: not over NCCL' err
+run bench -g 2 -b 1K -e 1K -d f8e4m3; expect 2 "8-bit floats"; check "are refused: $(cat err)" has 'f8e4m3: not over RCCL' err
 run bench -g 2 -b 1K -e 1K -J x.json; expect 0 "as JSON"; check "AMD's short UUIDs: $(cat x.json)" has '"GPU-000000005eed0001"' x.json
+check "its backend" has '"backend": "rccl"' x.json
+run check --json; expect 0 "launch check --json"; check "its backend, too: $(cat out)" has '"backend": "rccl"' out
+FAKE_NCCL_HANG=always run check --timeout=200ms; expect 1 "a check that hangs"
+check "is told of RCCL alone: $(cat out)" eval "has '^broken: .* over RCCL.*no way that RCCL has works' out && not has '(^|[^A-Z_])NCCL([^_]|$)' out"
+FAKE_NCCL_HANG=always run topo --transports --timeout=200ms; expect 1 "transports that hang"
+check "likewise: $(cat out err)" eval "has '^launch: --transports: RCCL hangs' err && not has '(^|[^A-Z_])NCCL([^_]|$)' out err"
+run doctor --json
+check "launch doctor, likewise: $(cat out)" eval "has 'RCCL.s variables and files' out && not has '(^|[^A-Z_])NCCL([^_A-Z]|$)' out"
 unset LAUNCH_BENCH_JOB
-if ! [ -e "$BUILD/launch-bench-rccl" ]; then
-    run check; expect 127 "a launch without RCCL"; check "says what is missing: $(cat err)" has 'launch-bench-rccl, which measures RCCL \(launch was built without it\?\)' err
-fi
+# A launch that has no such job: its binary alone.
+mkdir alone; cp "$LAUNCH" alone/launch; LAUNCH=$PWD/alone/launch
+for command in check 'check --json' bench 'topo --transports'; do
+    run $command; expect 2 "$command without RCCL"; check "$command: one line: $(cat out err)" test "$(cat out err | wc -l)" = 1
+    check "$command: it says what is missing: $(cat err)" has "^launch: launch-bench-rccl, which measures RCCL \(launch was built without it\?\), is neither in $PWD/alone nor in" err
+done
+gpus 1; run check; expect 2 "without NCCL"; check "likewise: $(cat err)" has '^launch: launch-bench-nccl, which measures NCCL' err
 finish
