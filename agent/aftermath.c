@@ -149,14 +149,19 @@ static void name_culprit(struct aftermath *a, struct failure *f, const struct gr
 
 /* ---- how far it came ---- */
 
-static void read_progress(struct aftermath *a, const struct failure *f, const struct board *board,
-                          uint32_t joined)
+void aftermath_note_steps(struct aftermath *a, const struct board *board)
 {
     for (uint32_t i = 0; i < a->world_size; i++) {
         uint64_t step = atomic_load_explicit(&board_slot(board, i)->step, memory_order_relaxed);
         if (step > a->step)
             a->step = step;
     }
+}
+
+static void read_progress(struct aftermath *a, const struct failure *f, const struct board *board,
+                          uint32_t joined)
+{
+    aftermath_note_steps(a, board);
     a->started = joined == a->world_size || (joined == 0 && f->after_s >= RESTART_STARTUP_S);
 }
 

@@ -197,6 +197,24 @@ TEST(progress_beyond_the_best_so_far_refills_the_budget_when_asked)
     }
 }
 
+TEST(steps_of_a_generation_that_is_over_are_progress_too)
+{
+    struct scene s;
+    set_up(&s);
+    s.spec.restart_refill = true;
+    for (uint64_t i = 1; i <= 6; i++) {
+        aftermath_begin(&s.after, &s.failure);
+        board_slot(&s.board, 3)->step = 10 * i;
+        aftermath_note_steps(&s.after, &s.board);
+        board_slot(&s.board, 3)->step = 0; /* counted anew */
+        end(&s, 1, 100, 0, 3, NULL);
+        blame(&s, 1);
+        CHECK(aftermath_heal(&s.after, &s.failure, &s.board, true, true));
+        CHECK_INT(s.after.best_step, ==, 10 * i);
+    }
+    tear_down(&s);
+}
+
 TEST(progress_is_a_full_rendezvous_or_without_liblaunch_some_time)
 {
     struct scene s;
