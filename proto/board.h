@@ -117,7 +117,7 @@ struct board_slot {
     _Atomic uint64_t finished;   /* of them, those known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
     _Atomic uint64_t state;      /* 1 + launch_commit()'s number; 0: what it keeps is not whole */
-    _Atomic uint32_t born;       /* generation in which this process joined */
+    _Atomic uint32_t born;       /* generation in which this process' launch_join() returned */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
     _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */

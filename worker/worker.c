@@ -359,7 +359,7 @@ static void enter_generation(struct launch *l)
     l->epoch = load_epoch(l); /* first: a change after this ends the wait below */
     l->generation = atomic_load_explicit(&l->board.head->generation, memory_order_acquire);
     collective_reset(l);
-    if (!atomic_load_explicit(&l->slot->born, memory_order_relaxed))
+    if (member != l) /* the job knows of no generation before */
         atomic_store_explicit(&l->slot->born, l->generation, memory_order_relaxed);
     atomic_store_explicit(&l->slot->pid, l->pid, memory_order_relaxed);
     /* In this order: who sees the new generation sees no stage and no count of the old one. */

@@ -323,6 +323,11 @@ TEST(who_is_new_and_whose_state_was_taken_can_be_asked)
     ask_who_is_fresh(2);
 }
 
+TEST(a_process_that_came_in_a_generation_which_never_ran_is_new_in_the_next)
+{
+    ask_who_is_fresh(3);
+}
+
 static void keep_different_things(struct launch *l, void *user)
 {
     static char memory[8];
