@@ -276,20 +276,20 @@ TEST(of_two_that_are_behind_one_is_named_and_it_is_told_how_far_the_others_are)
     begin(4);
     for (uint32_t i = 0; i < 4; i++)
         facts[i].entered = facts[i].finished = facts[i].step = 4;
-    facts[0].entered = facts[3].entered = 5;
+    facts[0].entered = facts[1].entered = 5;
     look();
-    facts[1].heartbeat++;
+    facts[3].heartbeat++;
     look_for(9);
     v = judge();
     CHECK_INT(v.rank, ==, 2);
     CHECK_INT(v.why, ==, HANG_COLLECTIVE);
     hang_describe(&h, &v, text, sizeof text);
     CHECK_HAS(text, "before collective 5");
-    facts[0].step = facts[3].step = 6;
+    facts[0].step = facts[1].step = 6;
     facts[2].step = 5;
     look_for(9);
     v = judge();
-    CHECK_INT(v.rank, ==, 1);
+    CHECK_INT(v.rank, ==, 3);
     CHECK_INT(v.why, ==, HANG_STEP);
     hang_describe(&h, &v, text, sizeof text);
     CHECK_HAS(text, "step 4, others have reached 6");
