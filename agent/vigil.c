@@ -169,6 +169,12 @@ static void look_on(struct vigil *v)
 
 /* ---- life ---- */
 
+void vigil_forget(struct vigil *v, uint32_t rank)
+{
+    if (v->notify.ranks)
+        notify_forget(&v->notify.ranks[rank]);
+}
+
 void vigil_start(struct vigil *v)
 {
     if (!v->timeout_ms || v->looking)
