@@ -111,10 +111,10 @@ struct board_slot {
 
     /* Written by the worker: progress. Ranks are compared by it, so what can be compared begins anew in every generation:
      * a new process has no part in what came before. */
-    _Alignas(CACHE_LINE) _Atomic uint64_t step; /* root's commit, once it is here, or what was told since */
-    _Atomic uint64_t heartbeat;  /* differs when something happened */
-    _Atomic uint64_t entered;    /* collectives entered in `generation` */
-    _Atomic uint64_t finished;   /* of them, those known to be finished */
+    _Alignas(CACHE_LINE) _Atomic uint64_t step; /* told; at first the commit that root had */
+    _Atomic uint64_t heartbeat;                 /* differs when something happened */
+    _Atomic uint64_t entered;                   /* collectives entered in `generation` */
+    _Atomic uint64_t finished;                  /* of them, those known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
     _Atomic uint64_t state;      /* 1 + launch_commit()'s number; 0: what it keeps is not whole */
     _Atomic uint32_t born;       /* generation in which this process' launch_join() returned */
