@@ -38,6 +38,16 @@ void aftermath_begin(struct aftermath *a, const struct failure *failure)
     a->stopped = a->others_n = 0;
 }
 
+/* What the process itself reported: one that died before launch_join() has its predecessor's words in its slot. */
+static size_t get_error(const struct rank *rank, const struct board *board,
+                        char text[BOARD_ERROR_BYTES + 1])
+{
+    const struct board_slot *slot = board_slot(board, rank->index);
+    bool own = atomic_load_explicit(&slot->generation, memory_order_acquire) >= rank->generation;
+    text[0] = '\0';
+    return own ? board_get_error(slot, text, BOARD_ERROR_BYTES + 1) : 0;
+}
+
 void aftermath_blame(struct failure *ret, const struct rank *rank, const struct board *board,
                      enum reason reason, int exit_code)
 {
@@ -54,7 +64,7 @@ void aftermath_blame(struct failure *ret, const struct rank *rank, const struct 
                             .after_s = (double)(end - rank->started_ns) / NS_PER_S};
     if (rank->ended || rank->suspected)
         rank_describe_end(rank, ret->what, sizeof ret->what);
-    board_get_error(board_slot(board, rank->index), ret->error, sizeof ret->error);
+    get_error(rank, board, ret->error);
 }
 
 /* ---- who is named ---- */
@@ -66,7 +76,7 @@ static bool is_consequence(const struct aftermath *a, const struct rank *rank,
     if (rank->signalled && rank->code != SIGABRT)
         return rank->code == SIGPIPE;
     char error[BOARD_ERROR_BYTES + 1];
-    size_t n = board_get_error(board_slot(board, rank->index), error, sizeof error);
+    size_t n = get_error(rank, board, error);
     if (n)
         return culprit_is_consequence(error, n);
     const char *tail = a->relay ? relay_tail(a->relay, rank->index, &n) : NULL;
@@ -83,7 +93,7 @@ static bool ended_itself(const struct rank *rank, const struct board *board)
     if (rank->signalled)
         return !(rank->sent & (1ull << (rank->code - 1)));
     char error[BOARD_ERROR_BYTES + 1];
-    return board_get_error(board_slot(board, rank->index), error, sizeof error) > 0;
+    return get_error(rank, board, error) > 0;
 }
 
 /* Those that failed within the window around the first failure; returns how many. */
@@ -149,14 +159,19 @@ static void name_culprit(struct aftermath *a, struct failure *f, const struct gr
 
 /* ---- how far it came ---- */
 
-static void read_progress(struct aftermath *a, const struct failure *f, const struct board *board,
-                          uint32_t joined)
+void aftermath_note_steps(struct aftermath *a, const struct board *board)
 {
     for (uint32_t i = 0; i < a->world_size; i++) {
         uint64_t step = atomic_load_explicit(&board_slot(board, i)->step, memory_order_relaxed);
         if (step > a->step)
             a->step = step;
     }
+}
+
+static void read_progress(struct aftermath *a, const struct failure *f, const struct board *board,
+                          uint32_t joined)
+{
+    aftermath_note_steps(a, board);
     a->started = joined == a->world_size || (joined == 0 && f->after_s >= RESTART_STARTUP_S);
 }
 

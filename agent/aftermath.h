@@ -32,7 +32,7 @@ struct aftermath {
     bool reported;
     bool told_parent; /* what is in the error file of whoever started us is the end */
     bool started;     /* it had shown some progress */
-    uint64_t step;
+    uint64_t step;    /* highest of any rank so far */
     uint32_t stopped; /* ranks that were ended because of the failure */
     struct report_other others[REPORT_OTHERS];
     uint32_t others_n;
@@ -48,6 +48,9 @@ void aftermath_begin(struct aftermath *a, const struct failure *failure);
 /* Writes down a rank's failure. board: of the attempt, for what the rank said. */
 void aftermath_blame(struct failure *ret, const struct rank *rank, const struct board *board,
                      enum reason reason, int exit_code);
+
+/* A new generation is about to begin, in which ranks count their steps anew. */
+void aftermath_note_steps(struct aftermath *a, const struct board *board);
 
 /* All ranks have ended, the board is still there: a better culprit than the first one may be known now, and how far the
  * attempt came is read. joined: ranks that called launch_join(). */

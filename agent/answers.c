@@ -138,11 +138,11 @@ static void describe_rank(void *user, uint32_t index, struct wire_rank *ret)
         PUT(ret->end, "%.63s", text);
     }
     if (job->attempt.board.board.head) {
-        ret->stage = host_board_stage(&job->attempt.board, index);
-        const struct board_slot *slot = board_slot(&job->attempt.board.board, index);
-        ret->step = atomic_load_explicit(&slot->step, memory_order_relaxed);
-        ret->entered = atomic_load_explicit(&slot->entered, memory_order_relaxed);
-        ret->finished = atomic_load_explicit(&slot->finished, memory_order_relaxed);
+        const struct progress progress = host_board_progress(&job->attempt.board, index);
+        ret->stage = progress.stage;
+        ret->step = progress.step;
+        ret->entered = progress.entered;
+        ret->finished = progress.finished;
     }
     if (set->n)
         PUT(ret->gpu, "%s", set->entry[index % set->n]);

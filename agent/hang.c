@@ -32,9 +32,12 @@ void hang_begin(struct hang *h, struct hang_rank *ranks, uint32_t n, uint64_t ti
     hang_again(h, now_ns);
 }
 
+/* Steps are counted anew in every attempt and generation: one that is there was told in this. */
 void hang_seen(struct hang *h, uint32_t rank, const struct hang_facts *facts)
 {
-    h->ranks[rank].seen = *facts;
+    struct hang_rank *r = &h->ranks[rank];
+    r->seen = *facts;
+    r->tells = r->spoke = facts->step != 0;
 }
 
 /* Half a timeout is several periods: a busy machine does not get there, a stopped process does. */

@@ -47,7 +47,8 @@ struct hang {
 void hang_begin(struct hang *h, struct hang_rank *ranks, uint32_t n, uint64_t timeout_ns,
                 uint64_t now_ns);
 
-/* What is there already when watching begins, such as output of an attempt before: no sign of life of this one. */
+/* What is there already when watching begins, such as output of an attempt before: no sign of life of this one, but a step
+ * tells that it gives some. */
 void hang_seen(struct hang *h, uint32_t rank, const struct hang_facts *facts);
 
 /* Everybody's time begins anew: the group or this process was stopped, or could not be watched. */

@@ -287,6 +287,7 @@ static int replace(struct job *job, struct rank *rank, struct err *err)
         relay_rank_cut(job->relay, rank->index);
     logs_renew(job->config->logs, rank->index, line);
     group_revive(&job->group, rank->index, job->relay != NULL);
+    vigil_forget(&job->vigil, rank->index);
     bool warm = reserve_use(&job->reserve, rank->index);
     int rc = warm ? 0 : attempt_start_rank(&job->attempt, &job->start, rank->index, err);
     leftovers_kill_of(&job->group, seat, generation);
@@ -379,6 +380,7 @@ static void open_generation(struct job *job)
     job->heal.stale = false;
     job->joined = 0;
     job->start.job.generation = ++job->generation;
+    aftermath_note_steps(&job->after, &board_of(job)->board);
     host_board_next(&job->attempt.board, job->generation, job->config->spec->heal_timeout_ms);
 }
 

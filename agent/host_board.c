@@ -26,6 +26,22 @@ enum stage host_board_stage(const struct host_board *hb, uint32_t rank)
     return generation == hb->generation && stage < STAGES_N ? (enum stage)stage : STAGE_NONE;
 }
 
+struct progress host_board_progress(const struct host_board *hb, uint32_t rank)
+{
+    const struct board_slot *slot = board_slot(&hb->board, rank);
+    /* The stage first: behind one of this generation there are no counts of an old one. */
+    enum stage stage = host_board_stage(hb, rank);
+    if (stage == STAGE_NONE)
+        return (struct progress){.stage = stage};
+    return (struct progress){
+        .stage = stage,
+        .step = atomic_load_explicit(&slot->step, memory_order_relaxed),
+        .heartbeat = atomic_load_explicit(&slot->heartbeat, memory_order_relaxed),
+        .entered = atomic_load_explicit(&slot->entered, memory_order_relaxed),
+        .finished = atomic_load_explicit(&slot->finished, memory_order_relaxed),
+    };
+}
+
 static bool is_members(unsigned stage)
 {
     return stage == STAGE_JOINED || stage == STAGE_RUNNING || stage == STAGE_COMM_INIT;

@@ -63,6 +63,13 @@ void host_board_look_at(struct host_board *hb, uint32_t rank);
 
 enum stage host_board_stage(const struct host_board *hb, uint32_t rank);
 
+/* How far a rank has come in this generation; all 0 as long as it has not joined that. */
+struct progress {
+    enum stage stage;
+    uint64_t step, heartbeat, entered, finished;
+};
+struct progress host_board_progress(const struct host_board *hb, uint32_t rank);
+
 /* It has joined and not left (nor reported an error). */
 bool host_board_is_member(const struct host_board *hb, uint32_t rank);
 

@@ -189,6 +189,12 @@ void notify_close(struct notify *n)
     *n = (struct notify){0};
 }
 
+void notify_forget(struct notify_rank *r)
+{
+    r->ready = r->stopping = false;
+    r->status[0] = '\0';
+}
+
 const char *notify_address(const struct notify *n, uint32_t rank)
 {
     return n->ranks[rank].address;

@@ -45,6 +45,9 @@ MUST_CHECK int notify_open(struct notify *n, uv_loop_t *loop, uint32_t ranks, st
 /* Takes a zeroed or closed one too. */
 void notify_close(struct notify *n);
 
+/* Another process speaks for the rank now: what was told of the old one is no longer so. */
+void notify_forget(struct notify_rank *r);
+
 /* The value of NOTIFY_SOCKET for a rank. */
 const char *notify_address(const struct notify *n, uint32_t rank);
 

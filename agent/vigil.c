@@ -49,16 +49,16 @@ const struct notify *vigil_notify(const struct vigil *v)
 static void gather(const struct vigil *v, uint32_t i, struct hang_facts *ret)
 {
     const struct rank *rank = &v->group->ranks[i];
-    const struct board_slot *slot = board_slot(&v->board->board, i);
+    const struct progress progress = host_board_progress(v->board, i);
     const struct notify_rank *notes = &v->notify.ranks[i];
     *ret = (struct hang_facts){
         .alive = rank_alive(rank),
         .ended_well = rank->ended && !rank->signalled && rank->code == 0,
-        .stage = host_board_stage(v->board, i),
-        .step = atomic_load_explicit(&slot->step, memory_order_relaxed),
-        .heartbeat = atomic_load_explicit(&slot->heartbeat, memory_order_relaxed),
-        .entered = atomic_load_explicit(&slot->entered, memory_order_relaxed),
-        .finished = atomic_load_explicit(&slot->finished, memory_order_relaxed),
+        .stage = progress.stage,
+        .step = progress.step,
+        .heartbeat = progress.heartbeat,
+        .entered = progress.entered,
+        .finished = progress.finished,
         .watchdogs = notes->watchdogs,
         .messages = notes->messages,
         .output = v->relay ? relay_bytes(v->relay, i) : 0,
@@ -100,6 +100,7 @@ static void tell(struct vigil *v, const char *why)
 {
     char what[400];
     hang_describe(&v->hang, &v->verdict, what, sizeof what);
+    free(v->text); /* of a hang that was healed */
     v->text = hang_report(&v->hang, &v->verdict, v->evidence.ranks, why, v->notify.ranks);
     v->on_hang(v->user, v->verdict.rank, what, v->text);
 }
@@ -167,6 +168,12 @@ static void look_on(struct vigil *v)
 }
 
 /* ---- life ---- */
+
+void vigil_forget(struct vigil *v, uint32_t rank)
+{
+    if (v->notify.ranks)
+        notify_forget(&v->notify.ranks[rank]);
+}
 
 void vigil_start(struct vigil *v)
 {

@@ -51,6 +51,9 @@ const struct notify *vigil_notify(const struct vigil *v);
 /* They run. Does nothing when it is on already. */
 void vigil_start(struct vigil *v);
 
+/* The rank gets a new process, while nobody looks. */
+void vigil_forget(struct vigil *v, uint32_t rank);
+
 /* The group was stopped and goes on: everybody's time begins anew. */
 void vigil_again(struct vigil *v);
 

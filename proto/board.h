@@ -113,14 +113,15 @@ struct board_slot {
      * launch_join() on, so that the kernel tells of a death before it tears the memory down. */
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
 
-    /* Written by the worker: progress. */
-    _Alignas(CACHE_LINE) _Atomic uint64_t step;
-    _Atomic uint64_t heartbeat;
-    _Atomic uint64_t entered;    /* collectives entered, of this process's life */
-    _Atomic uint64_t finished;   /* collectives known to be finished */
+    /* Written by the worker: progress. Ranks are compared by it, so what can be compared begins anew in every generation:
+     * a new process has no part in what came before. */
+    _Alignas(CACHE_LINE) _Atomic uint64_t step; /* told; at first the commit that root had */
+    _Atomic uint64_t heartbeat;                 /* differs when something happened */
+    _Atomic uint64_t entered;                   /* collectives entered in `generation` */
+    _Atomic uint64_t finished;                  /* of them, those known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
     _Atomic uint64_t state;      /* 1 + launch_commit()'s number; 0: what it keeps is not whole */
-    _Atomic uint32_t born;       /* generation in which this process joined */
+    _Atomic uint32_t born;       /* generation in which this process' launch_join() returned */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */
     _Alignas(CACHE_LINE) _Atomic uint32_t arrive[BOARD_BARRIER_ROUNDS]; /* futex each */

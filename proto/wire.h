@@ -79,7 +79,7 @@ struct wire_rank {
     uint32_t standby;                /* 1: not a rank but standby number `rank` */
     uint64_t age_ms, cpu_ms, rss_kb; /* of the process */
     uint64_t step;
-    uint64_t entered, finished; /* collectives of liblaunch */
+    uint64_t entered, finished; /* collectives of liblaunch, in this generation */
     uint64_t output_age_ms;     /* WIRE_NEVER: it has written nothing, or not through us */
     char end[64];               /* how it ended; "" while it lives */
     char gpu[80];               /* "" for none */

@@ -162,7 +162,7 @@ static int restore(struct launch *l)
     return copy_from_root(l);
 }
 
-/* Once in a generation. */
+/* Once in a generation. Root's commit is the step of all then: a new process is no further behind than the others are. */
 static int meet(struct launch *l)
 {
     if (l->met == l->generation)
@@ -172,9 +172,12 @@ static int meet(struct launch *l)
         set_state(l, 1); /* where all begin */
     else if (l->restore)
         rc = restore(l);
-    if (rc == LAUNCH_OK)
-        l->met = l->generation;
-    return rc;
+    if (rc)
+        return rc;
+    if (l->root >= 0)
+        atomic_store_explicit(&l->slot->step, l->state - 1, memory_order_relaxed);
+    l->met = l->generation;
+    return LAUNCH_OK;
 }
 
 /* The agent is told once: it may start standbys now. Only after meet(), so that who consents has a state. */

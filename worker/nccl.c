@@ -135,7 +135,8 @@ static void count(_Atomic uint64_t *counter)
                           memory_order_relaxed);
 }
 
-/* All that is put on the stream between two waits counts as one collective. */
+/* All that is put on the stream between two waits counts as one collective, but never more than what belongs to one step: a
+ * job may wait by itself, in cudaStreamSynchronize(). */
 static void set_busy(struct nccl *n, bool busy)
 {
     struct board_slot *slot = launch_device_slot(n->l);
@@ -143,6 +144,15 @@ static void set_busy(struct nccl *n, bool busy)
         return;
     n->busy = busy;
     count(busy ? &slot->entered : &slot->finished);
+}
+
+static void count_entry(struct nccl *n)
+{
+    uint64_t step = atomic_load_explicit(&launch_device_slot(n->l)->step, memory_order_relaxed);
+    if (step != n->step)
+        set_busy(n, false);
+    n->step = step;
+    set_busy(n, true);
 }
 
 /* ---- the backend's object ---- */
@@ -391,7 +401,7 @@ int launch_nccl_enter(struct launch *l)
     n->refused = line_enter(n->line);
     n->inside = n->refused == LAUNCH_OK;
     if (n->inside)
-        set_busy(n, true);
+        count_entry(n);
     return n->refused;
 }
 

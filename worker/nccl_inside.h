@@ -74,6 +74,7 @@ struct nccl {
     unsigned generation; /* the last one in which a communicator was tried; 0: none */
     int refused;         /* why launch_nccl_enter() did not let the job in; LAUNCH_OK: it did */
     bool inside, busy;   /* in NCCL; has entered work that was not waited for */
+    uint64_t step;       /* at which it entered the last */
     bool nested;         /* inside already when it was last asked for */
 };
 

@@ -270,9 +270,6 @@ static void forget_predecessor(struct board_slot *slot)
 {
     atomic_store(&slot->join_flags, 0);
     atomic_store(&slot->obeyed, 0);
-    atomic_store(&slot->step, 0);
-    atomic_store(&slot->entered, 0);
-    atomic_store(&slot->finished, 0);
     atomic_store(&slot->id_seen_ns, 0);
     atomic_store(&slot->state, 0);
     atomic_store(&slot->born, 0);
@@ -348,17 +345,26 @@ static int fail_rendezvous(struct launch *l, uint32_t timeout_ms)
                        n > 1 ? "s" : "", ranks, limit);
 }
 
+/* Only what all ranks count from the same moment on can tell who is behind. */
+static void count_anew(struct board_slot *slot)
+{
+    atomic_store_explicit(&slot->step, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->entered, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->finished, 0, memory_order_relaxed);
+}
+
 /* Announces this rank in whatever generation is meant to run now. */
 static void enter_generation(struct launch *l)
 {
     l->epoch = load_epoch(l); /* first: a change after this ends the wait below */
     l->generation = atomic_load_explicit(&l->board.head->generation, memory_order_acquire);
     collective_reset(l);
-    if (!atomic_load_explicit(&l->slot->born, memory_order_relaxed))
+    if (member != l) /* the job knows of no generation before */
         atomic_store_explicit(&l->slot->born, l->generation, memory_order_relaxed);
     atomic_store_explicit(&l->slot->pid, l->pid, memory_order_relaxed);
-    /* In this order: who sees the new generation sees no stage of the old one. */
+    /* In this order: who sees the new generation sees no stage and no count of the old one. */
     atomic_store_explicit(&l->slot->stage, STAGE_NONE, memory_order_relaxed);
+    count_anew(l->slot);
     atomic_store_explicit(&l->slot->generation, l->generation, memory_order_release);
     launch_device_set_stage(l, STAGE_JOINED);
 }

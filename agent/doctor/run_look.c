@@ -189,8 +189,7 @@ static void begin(struct run_look *l, uint64_t now_ns)
         bool wrote = r->output_age_ms != WIRE_NEVER;
         uint64_t silent_ns = wrote ? r->output_age_ms * NS_PER_MS : 0;
         hang_seen(&l->hang, i, &facts);
-        l->states[i].tells = r->step != 0;
-        l->states[i].spoke = r->step != 0 || wrote;
+        l->states[i].spoke |= wrote;
         if (!l->states[i].tells && silent_ns < now_ns)
             l->states[i].life_ns = now_ns - silent_ns;
     }

@@ -197,6 +197,40 @@ TEST(progress_beyond_the_best_so_far_refills_the_budget_when_asked)
     }
 }
 
+TEST(what_the_process_before_it_reported_is_no_word_of_a_rank_that_never_joined)
+{
+    struct scene s;
+    set_up(&s);
+    struct board_slot *slot = board_slot(&s.board, 1);
+    board_put_error(slot, "boom");
+    atomic_store(&slot->generation, 1);
+    for (uint32_t generation = 1; generation <= 2; generation++) {
+        s.ranks[1].generation = generation; /* the second process is started in 2 */
+        end(&s, 1, 100, 0, 3, NULL);
+        blame(&s, 1);
+        CHECK_STR(s.failure.error, generation == 1 ? "boom" : "");
+    }
+    tear_down(&s);
+}
+
+TEST(steps_of_a_generation_that_is_over_are_progress_too)
+{
+    struct scene s;
+    set_up(&s);
+    s.spec.restart_refill = true;
+    for (uint64_t i = 1; i <= 6; i++) {
+        aftermath_begin(&s.after, &s.failure);
+        board_slot(&s.board, 3)->step = 10 * i;
+        aftermath_note_steps(&s.after, &s.board);
+        board_slot(&s.board, 3)->step = 0; /* counted anew */
+        end(&s, 1, 100, 0, 3, NULL);
+        blame(&s, 1);
+        CHECK(aftermath_heal(&s.after, &s.failure, &s.board, true, true));
+        CHECK_INT(s.after.best_step, ==, 10 * i);
+    }
+    tear_down(&s);
+}
+
 TEST(progress_is_a_full_rendezvous_or_without_liblaunch_some_time)
 {
     struct scene s;

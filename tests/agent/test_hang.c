@@ -268,6 +268,49 @@ TEST(collectives_tell_apart_ranks_at_the_same_step)
     CHECK_HAS(text, "in collective 5");
 }
 
+/* Of two that are equally far behind, as they hang both, the one that has been silent longer. */
+TEST(of_two_that_are_behind_one_is_named_and_it_is_told_how_far_the_others_are)
+{
+    struct hang_verdict v;
+    char text[300];
+    begin(4);
+    for (uint32_t i = 0; i < 4; i++)
+        facts[i].entered = facts[i].finished = facts[i].step = 4;
+    facts[0].entered = facts[1].entered = 5;
+    look();
+    facts[3].heartbeat++;
+    look_for(9);
+    v = judge();
+    CHECK_INT(v.rank, ==, 2);
+    CHECK_INT(v.why, ==, HANG_COLLECTIVE);
+    hang_describe(&h, &v, text, sizeof text);
+    CHECK_HAS(text, "before collective 5");
+    facts[0].step = facts[1].step = 6;
+    facts[2].step = 5;
+    look_for(9);
+    v = judge();
+    CHECK_INT(v.rank, ==, 3);
+    CHECK_INT(v.why, ==, HANG_STEP);
+    hang_describe(&h, &v, text, sizeof text);
+    CHECK_HAS(text, "step 4, others have reached 6");
+}
+
+/* As after a healing. */
+TEST(a_step_that_is_there_when_watching_begins_is_one_that_was_told)
+{
+    begin(2);
+    facts[0].step = 7;
+    for (uint32_t i = 0; i < 2; i++)
+        hang_seen(&h, i, &facts[i]);
+    for (unsigned i = 0; i < 8; i++) {
+        facts[0].output++;
+        facts[1].output++;
+        look();
+    }
+    CHECK(hang_hangs(&h, 0)); /* its output saves it no more */
+    CHECK(!hang_hangs(&h, 1));
+}
+
 TEST(a_stopped_rank_is_named_before_everybody)
 {
     begin(3);

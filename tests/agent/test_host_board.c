@@ -193,6 +193,24 @@ TEST(the_next_generation_has_nobody_in_it_yet)
     close_all();
 }
 
+TEST(what_a_rank_told_in_another_generation_is_no_progress_in_this_one)
+{
+    open_at(1);
+    struct board_slot *slot = board_slot(&worker, 1);
+    slot->step = 4;
+    slot->heartbeat = 3;
+    slot->entered = 2;
+    slot->finished = 1;
+    write_stage(1, 1, STAGE_RUNNING);
+    struct progress p = host_board_progress(&hb, 1);
+    CHECK(p.stage == STAGE_RUNNING && p.step == 4 && p.heartbeat == 3);
+    CHECK(p.entered == 2 && p.finished == 1);
+    host_board_next(&hb, 2, 0); /* it has still to come, or another process in its place has */
+    p = host_board_progress(&hb, 1);
+    CHECK(p.stage == STAGE_NONE && !p.step && !p.heartbeat && !p.entered && !p.finished);
+    close_all();
+}
+
 TEST(the_newest_state_is_taken_and_of_equal_ones_the_lowest_rank)
 {
     static const struct {

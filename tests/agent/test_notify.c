@@ -39,6 +39,16 @@ TEST(the_words_of_sd_notify_are_understood)
     CHECK_INT(parse("WATCHDOG=1\nWATCHDOG=1", 21)->watchdogs, ==, 2);
 }
 
+TEST(of_a_process_that_was_replaced_only_the_counts_stay)
+{
+    static const char text[] = "READY=1\nSTATUS=epoch 3\nSTOPPING=1\n";
+    struct notify_rank *r = parse(text, sizeof text - 1);
+    notify_forget(r);
+    CHECK(!r->ready && !r->stopping);
+    CHECK_STR(r->status, "");
+    CHECK_INT(r->messages, ==, 3); /* compared, and not read */
+}
+
 TEST(other_words_are_no_sign)
 {
     static const char *const texts[] = {"",         "\n\n\n",         "WATCHDOG=0",  "WATCHDOG=10",

@@ -11,6 +11,7 @@ finished() {
     expect 0 "$4"
     check "$4: $1 ranks with total $2 in generation $3: $(cat out)" test "$(grep -cE "of $1: .* total $2 generation $3 " out)" = "$1"
 }
+culprits() { sed -nE 's/^launch: warning: rank ([0-9]+) of .*replaced.*/\1/p' err | paste -sd' '; }
 told() { check "$1 is told: $(cat err)" has "$2" err; }
 
 heals "$job" 100 1=kill@50/1; finished 4 50500 2 "one is killed"
@@ -29,6 +30,8 @@ heals --hang-timeout=1 "$job" 100 2=stop@50/1; finished 4 50500 2 "one hangs"
 told "who" 'rank 2 of 4 is stopped by a signal.*replaced'; told "where" '^launch:   rank 2: step 49'
 heals --hang-timeout=1 "$job" 100 2=pause@50/1; finished 4 50500 2 "one does not come to a collective"
 told "which" 'rank 2 of 4 hangs before collective 50, which others have entered.*replaced'; told "what it does" '^launch:   rank 2: step 49, 49 collectives finished, sleeps'
+heals --hang-timeout=2 "$job" 100 2=pause@50/1 1=pause@50/2 3=pause@70/3; finished 4 50500 4 "one after the other hangs, the second right after a healing"
+check "each is named, and no other: $(cat err)" test "$(culprits)" = "2 1 3"
 heals "$job" 100 1=kill@20/1 2=kill@40/2 3=kill@60/3 0=kill@80/4; finished 4 50500 5 "one after the other"
 heals "$job" 100 0=kill@50/1 1=kill@50/1 2=kill@50/1 3=kill@50/1; expect 0 "perhaps all at once"
 

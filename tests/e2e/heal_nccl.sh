@@ -49,6 +49,10 @@ heals --hang-timeout=1 "$job" 60 2=stop@30/1; finished 2 "one is stopped"
 told "who" 'rank 2 of 4 is stopped by a signal.*replaced'
 heals --hang-timeout=1 "$job" 60 2=pause@30/1; finished 2 "one does not come to a collective"
 told "which" 'rank 2 of 4 hangs .*replaced'; told "what it does" '^launch:   rank 2: step 29, .*sleeps'
+for wait in wait sync; do
+    HEAL_WAIT=$wait heals --hang-timeout=2 "$job" 60 2=pause@30/1 1=pause@40/2; finished 3 "$wait: another one hangs after that"
+    check "$wait: each is named, and no other: $(cat err)" test "$(sed -nE 's/^launch: warning: rank ([0-9]+) of .*replaced.*/\1/p' err | paste -sd' ')" = "2 1"
+done
 heals --heal-timeout=1 "$job" 60 0=kill@30/1 3=pause@again/1; finished 3 "one does not come back"
 told "it" 'rank 3 of 4 did not meet the others again within 1 s.*replaced'
 LIMIT=60 run --nproc-per-node=4 --on-failure=shrink "$job" 60 1=kill@30/1; expect 0 "shrinking"

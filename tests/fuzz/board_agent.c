@@ -119,13 +119,13 @@ static void look_for_hangs(struct fuzz_in *in)
         hang_begin(&hang, ranks, RANKS, 1000, now);
     hang_look(&hang, now + hang.looked_ns);
     for (uint32_t i = 0; i < RANKS; i++) {
-        const struct board_slot *slot = board_slot(&hb.board, i);
+        const struct progress progress = host_board_progress(&hb, i);
         struct hang_facts facts = {.alive = true,
-                                   .stage = host_board_stage(&hb, i),
-                                   .step = atomic_load(&slot->step),
-                                   .heartbeat = atomic_load(&slot->heartbeat),
-                                   .entered = atomic_load(&slot->entered),
-                                   .finished = atomic_load(&slot->finished)};
+                                   .stage = progress.stage,
+                                   .step = progress.step,
+                                   .heartbeat = progress.heartbeat,
+                                   .entered = progress.entered,
+                                   .finished = progress.finished};
         hang_note(&hang, i, &facts);
     }
     if (!hang_any(&hang))

@@ -48,11 +48,16 @@ losses() {
     # A rank's context is hundreds of MiB: less than one may be missing.
     holds "$n losses in a row, $ranks ranks, $*: every sum right, memory as before" "median $median ms, $lost MiB of GPU memory lost" [ "$lost" -le 256 ]
 }
-# A rank that is stopped, and one that goes round on the CPU: found by the board, killed, healed.
+# A rank that is stopped, and one that goes round on the CPU: found by the board, killed, healed; in every round another one, and
+# nobody else.
 hung() { # RANKS stop|spin -- options
-    local ranks=$1 how=$2 n=${HUNG_ROUNDS:-3} median; shift 3
+    local ranks=$1 how=$2 n=${HUNG_ROUNDS:-3} median victims named i; shift 3
     heals "$ranks" "$n" "${pauses[none]}" "$how" -- "$@" --hang-timeout="${HANG_TIMEOUT:-4s}" || { goal missed "a rank that ${how}s, $ranks ranks, $*" "see its log"; return; }
     grep -E 'is stopped|hangs' "$dir/err" | head -3
+    for ((i = 1; i <= n; i++)); do victims+="$((i % ranks)) "; done
+    # All that were replaced; with a question mark, for another reason.
+    named=$(sed -nE "/; it is replaced /{s/^launch: warning: rank ([0-9]+) of $ranks (is stopped|hangs) .*/\\1/p;t;s/^launch: warning: rank ([0-9]+) .*/\\1?/p}" "$dir/err" | tr '\n' ' ')
+    holds "ranks that ${how} one after the other, $ranks ranks, $*: each is named, no other is replaced" "${named% }" [ "$named" = "$victims" ]
     read -r _ median _ < <(column 8)
     goal ok "a rank that ${how}s, $ranks ranks, $*: found and healed, $n times" "$median ms after it did, --hang-timeout=${HANG_TIMEOUT:-4s}"
 }

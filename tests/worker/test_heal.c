@@ -102,6 +102,62 @@ TEST(a_new_process_gets_what_the_survivors_keep)
     group_close(&g);
 }
 
+/* What ranks are compared by, when one hangs. */
+static void check_counts(const struct board_slot *slot, uint64_t step, uint64_t collectives)
+{
+    CHECK_INT(slot->step, ==, step);
+    CHECK_INT(slot->entered, ==, collectives);
+    CHECK_INT(slot->finished, ==, collectives);
+}
+
+/* Once the others have got so far. */
+static void die_behind(const struct launch *l, uint64_t step)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        while (i != 1 && atomic_load(&worker_peer(l, i)->step) != step)
+            sched_yield();
+    raise(SIGKILL);
+}
+
+static void count_a_barrier(struct launch *l, void *user)
+{
+    (void)user;
+    CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
+    if (launch_generation(l) == 1) {
+        CHECK_INT(launch_barrier(l), ==, LAUNCH_OK);
+        CHECK_INT(launch_commit(l, 7), ==, LAUNCH_OK);
+        check_counts(l->slot, 7, 1);
+        if (launch_rank(l) == 1)
+            die_behind(l, 9);
+        CHECK_INT(launch_step(l, 9), ==, LAUNCH_OK); /* further than what is kept */
+        CHECK_INT(launch_barrier(l), ==, LAUNCH_AGAIN);
+        CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
+    }
+    check_counts(l->slot, 7, 0);
+    CHECK_INT(launch_barrier(l), ==, LAUNCH_OK);
+    check_counts(l->slot, 7, 1);
+}
+
+TEST(a_generation_counts_its_collectives_and_begins_at_the_step_that_was_committed)
+{
+    struct group g;
+    group_open(&g, 3, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        group_spawn(&g, i, count_a_barrier, NULL);
+    let_go(&g, -1, false);
+    CHECK_INT(group_reap(&g, 1), ==, 128 + SIGKILL);
+    group_next_generation(&g);
+    group_spawn(&g, 1, count_a_barrier, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        group_await(&g, i, STAGE_JOINED);
+        check_counts(board_slot(&g.board, i), 0, 0); /* nobody knows yet whose state it will be */
+    }
+    let_go(&g, newest(&g), true);
+    for (uint32_t i = 0; i < 3; i++)
+        expect_success(&g, i);
+    group_close(&g);
+}
+
 TEST(a_smaller_world_counts_its_ranks_anew)
 {
     struct group g;
@@ -215,9 +271,9 @@ TEST(a_rank_that_has_gone_on_to_the_next_generation_has_not_come_whatever_the_co
     }
 }
 
+/* user: the last generation. */
 static void say_who_is_fresh(struct launch *l, void *user)
 {
-    (void)user;
     int me = launch_rank(l);
     bool first = launch_generation(l) == 1;
     CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
@@ -228,31 +284,48 @@ static void say_who_is_fresh(struct launch *l, void *user)
     CHECK_INT(launch_is_fresh(l, 2), ==, 0);
     if (!first)
         return;
+    while (me == 1 && !(atomic_load(&worker_peer(l, 0)->join_flags) & BOARD_JOIN_CAN_HEAL))
+        sched_yield(); /* it has been here as well */
     if (me == 1)
         raise(SIGKILL);
     CHECK_INT(launch_barrier(l), ==, LAUNCH_AGAIN);
     CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
     CHECK_INT(launch_meet(l), ==, LAUNCH_OK); /* once is enough */
-    CHECK_INT(launch_generation(l), ==, 2);
+    CHECK_INT(launch_generation(l), ==, *(uint32_t *)user);
     CHECK_INT(launch_state_root(l), ==, 0);
     CHECK(!launch_is_fresh(l, 0) && launch_is_fresh(l, 1));
 }
 
-TEST(who_is_new_and_whose_state_was_taken_can_be_asked)
+/* last: the generation that runs again. */
+static void ask_who_is_fresh(uint32_t last)
 {
     struct group g;
     group_open(&g, 2, 0);
-    group_spawn(&g, 0, say_who_is_fresh, NULL);
-    group_spawn(&g, 1, say_who_is_fresh, NULL);
+    group_spawn(&g, 0, say_who_is_fresh, &last);
+    group_spawn(&g, 1, say_who_is_fresh, &last);
     let_go(&g, -1, false);
     CHECK_INT(group_reap(&g, 1), ==, 128 + SIGKILL);
     CHECK(atomic_load(&board_slot(&g.board, 1)->join_flags) & BOARD_JOIN_CAN_HEAL);
     group_next_generation(&g);
-    group_spawn(&g, 1, say_who_is_fresh, NULL);
+    group_spawn(&g, 1, say_who_is_fresh, &last);
+    for (uint32_t generation = 3; generation <= last; generation++) {
+        group_await(&g, 1, STAGE_JOINED);
+        group_next_generation(&g);
+    }
     let_go(&g, 0, true);
     expect_success(&g, 0);
     expect_success(&g, 1);
     group_close(&g);
+}
+
+TEST(who_is_new_and_whose_state_was_taken_can_be_asked)
+{
+    ask_who_is_fresh(2);
+}
+
+TEST(a_process_that_came_in_a_generation_which_never_ran_is_new_in_the_next)
+{
+    ask_who_is_fresh(3);
 }
 
 static void keep_different_things(struct launch *l, void *user)
