@@ -96,7 +96,7 @@ for size in sorted(ours):
         ratio = a / b if b else 0
         cells += [a, b, ratio]
         # Where nothing is done (one rank, in place) there is no ratio of hundredths of a microsecond.
-        if size and b and abs(a - b) > 0.1:
+        if size and b > 1:
             worst[size >= start] = max(worst[size >= start], ratio)
             ratios[size >= start].append(ratio)
             if ratio > (above if size >= start else below) and a > max(r[half] for r in theirs[size]):
