@@ -194,8 +194,8 @@ const struct topic TOPICS[] = {
      "launch_check() tells. Calls on the communicator stand inside launch_nccl_call(), a group "
      "between launch_nccl_enter() and launch_nccl_leave(); a call outside of them may hang, as "
      "another thread takes the communicator away when a rank is lost. For that it does not "
-     "block, and NCCL makes a thread for each call or group on it: small collectives take some "
-     "20 us longer than in a job that does not heal. After launch_meet() the "
+     "block, and NCCL makes a thread for each call or group on it: small collectives take tens "
+     "of microseconds longer than in a job that does not heal. After launch_meet() the "
      "old one's work is over, and launch_nccl_comm() gives a new one. CUDA graphs with its work "
      "are destroyed before.",
      true},
