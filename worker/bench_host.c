@@ -46,13 +46,16 @@ static uint64_t limit_above(const char *mount, char *path, const char *name)
 /* A container's memory is often less than the machine's. */
 static uint64_t cgroup_limit(void)
 {
-    char line[CGROUP_PATH_BYTES], path[CGROUP_PATH_BYTES];
+    char line[CGROUP_PATH_BYTES];
     uint64_t least = UINT64_MAX;
     FILE *in = fopen("/proc/self/cgroup", "re");
     while (in && fgets(line, sizeof line, in)) {
-        bool v2 = sscanf(line, "0::%[^\n]", path) == 1;
-        if (!v2 && sscanf(line, "%*u:memory:%[^\n]", path) != 1)
+        char *path = strchr(line, ':');
+        bool v2 = strncmp(line, "0::", 3) == 0;
+        if (!path || (!v2 && strncmp(path, ":memory:", 8) != 0))
             continue;
+        path += v2 ? 2 : 8;
+        path[strcspn(path, "\n")] = '\0';
         uint64_t limit = v2 ? limit_above("/sys/fs/cgroup", path, "memory.max")
                             : limit_above("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
         least = limit < least ? limit : least;
