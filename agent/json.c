@@ -279,31 +279,53 @@ static unsigned long take_code_point(struct reader *r)
     return point == 0 || (point >= 0xd800 && point < 0xe000) ? 0xfffd : point;
 }
 
+/* Length of the UTF-8 character there; 0: none. */
+static size_t utf8_length(const unsigned char *at, size_t n)
+{
+    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (len == 0 || len > n || at[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    /* Too long a form, surrogates, beyond the last code point. */
+    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
+        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+/* The next character of a string, decoded; a byte that is no UTF-8 is one. Returns its length. */
+static size_t take_character(struct reader *r, char bytes[4])
+{
+    static const char escaped[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    if (*r->at != '\\') {
+        size_t n = utf8_length((const unsigned char *)r->at, (size_t)(r->end - r->at));
+        n = n ? n : 1;
+        memcpy(bytes, r->at, n);
+        r->at += n;
+        return n;
+    }
+    char escape = r->at[1];
+    r->at += 2;
+    if (escape == 'u')
+        return encode(take_code_point(r), bytes);
+    bytes[0] = meant[strchr(escaped, escape) - escaped];
+    return 1;
+}
+
 size_t json_string(const struct json_value *string, char *text, size_t size)
 {
     size_t used = 0;
     struct reader r = {.at = string->at + 1, .end = string->at + string->n - 1};
     while (string->type == JSON_STRING && r.at < r.end) {
-        char bytes[4] = {*r.at++};
-        size_t n = 1;
-        if (bytes[0] == '\\' && *r.at == 'u') {
-            r.at++;
-            n = encode(take_code_point(&r), bytes);
-        } else if (bytes[0] == '\\') {
-            static const char escaped[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-            bytes[0] = meant[strchr(escaped, *r.at++) - escaped];
-        }
+        char bytes[4];
+        size_t n = take_character(&r, bytes);
         if (used + n >= size)
             break;
         memcpy(text + used, bytes, n);
         used += n;
     }
-    /* Raw bytes are copied one by one: a character that was cut goes. */
-    if (r.at < r.end)
-        while (used > 0 && ((unsigned char)text[used - 1] & 0xc0) == 0x80)
-            used--;
-    if (r.at < r.end && used > 0 && (unsigned char)text[used - 1] >= 0xc0)
-        used--;
     text[used] = '\0';
     return used;
 }
@@ -361,22 +383,6 @@ bool json_next(const struct json_value *array, struct json_value *at)
         return false;
     skip_blanks(&r);
     return r.at < r.end && read_value(&r, at);
-}
-
-/* Length of the UTF-8 character there; 0: none. */
-static size_t utf8_length(const unsigned char *at, size_t n)
-{
-    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    if (len == 0 || len > n || at[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    /* Too long a form, surrogates, beyond the last code point. */
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-        return 0;
-    return len;
 }
 
 void json_put_string(FILE *out, const char *text, size_t n)

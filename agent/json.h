@@ -37,8 +37,8 @@ MUST_CHECK int json_parse(struct json_value *ret, const char *text, size_t n);
  * are not found. */
 bool json_member(const struct json_value *object, const char *name, struct json_value *ret);
 
-/* Decodes a string to UTF-8 with a NUL behind it, cut to size at a character. NUL characters and lone surrogates become
- * U+FFFD. Returns the length; 0 and "" for a value that is no string. */
+/* Decodes a string to UTF-8 with a NUL behind it: as many whole characters as fit into size. NUL characters and lone
+ * surrogates become U+FFFD, bytes that are no UTF-8 stay. Returns the length; 0 and "" for a value that is no string. */
 size_t json_string(const struct json_value *string, char *text, size_t size);
 
 /* As json_string(), for a line on a terminal: control characters become '?'. */

@@ -246,6 +246,41 @@ TEST(ranks_whose_state_is_lost_are_not_let_go)
     close_all();
 }
 
+TEST(a_worker_that_writes_that_all_are_gathered_is_not_believed)
+{
+    open_at(2);
+    for (uint32_t i = 0; i < N; i++)
+        be(i, 1, 0);
+    worker.head->gathered = 2;
+    worker.head->root = N + 7;
+    CHECK(!host_board_gather(&hb)); /* the state is lost all the same */
+    CHECK(!host_board_release(&hb));
+    be(1, 1, 5);
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->root, ==, 2);
+    close_all();
+}
+
+TEST(a_generation_that_was_gathered_is_let_go_and_the_next_one_chooses_anew)
+{
+    open_at(2);
+    for (uint32_t i = 0; i < N; i++)
+        be(i, 1, 5 + i);
+    CHECK(host_board_gather(&hb));
+    CHECK_INT(worker.head->gathered, ==, 2);
+    CHECK_INT(worker.head->root, ==, N);
+    worker.head->gathered = 0; /* a worker that takes it back, and has lost its state */
+    be(N - 1, 1, 0);
+    CHECK(host_board_gather(&hb));
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->running, ==, 2);
+    CHECK_INT(worker.head->root, ==, N); /* as they were told */
+    host_board_next(&hb, 3, 0);
+    CHECK(host_board_release(&hb));
+    CHECK_INT(worker.head->root, ==, N - 1);
+    close_all();
+}
+
 TEST(a_dropped_place_has_no_rank_and_those_behind_move_up)
 {
     open_at(1);

@@ -167,24 +167,62 @@ TEST(strings_are_decoded_to_utf8)
 
 TEST(a_string_that_is_too_long_is_cut_between_characters)
 {
-    struct json_value value = value_of("\"a\xc3\xa4\\u20acz\"");
-    static const char *const WANT[] = {"",
-                                       "",
-                                       "a",
-                                       "a",
-                                       "a\xc3\xa4",
-                                       "a\xc3\xa4",
-                                       "a\xc3\xa4",
-                                       "a\xc3\xa4\xe2\x82\xac",
-                                       "a\xc3\xa4\xe2\x82\xacz"};
-    for (size_t size = 1; size < ARRAY_LEN(WANT); size++) {
-        char text[16];
-        memset(text, '#', sizeof text);
-        size_t n = json_string(&value, text, size);
-        CHECK_INT(n, ==, strlen(text));
-        CHECK(strncmp(WANT[size], text, n) == 0 && strlen(WANT[size]) - n <= 3);
-        CHECK_INT(text[size], ==, '#');
+    /* Each character as it is and escaped, in the midst and at the end; bytes that are none are cut one by one. */
+    static const struct {
+        const char *json, *want[10]; /* by size */
+    } CASES[] = {
+        {"\"a\xc3\xa4\\u20acz\"",
+         {"", "", "a", "a", "a\xc3\xa4", "a\xc3\xa4", "a\xc3\xa4", "a\xc3\xa4\xe2\x82\xac",
+          "a\xc3\xa4\xe2\x82\xacz"}},
+        {"\"a\\u00e4\xe2\x82\xac\"",
+         {"", "", "a", "a", "a\xc3\xa4", "a\xc3\xa4", "a\xc3\xa4", "a\xc3\xa4\xe2\x82\xac"}},
+        {"\"\xf0\x9f\x98\x80\"", {"", "", "", "", "", "\xf0\x9f\x98\x80"}},
+        {"\"\\ud83d\\ude00\"", {"", "", "", "", "", "\xf0\x9f\x98\x80"}},
+        {"\"\x82\x82\xe2\x82\"", {"", "", "\x82", "\x82\x82", "\x82\x82\xe2", "\x82\x82\xe2\x82"}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+        struct json_value value = value_of(CASES[i].json);
+        for (size_t size = 1; size < ARRAY_LEN(CASES[i].want) && CASES[i].want[size]; size++) {
+            char text[16];
+            memset(text, '#', sizeof text);
+            CHECK_INT(json_string(&value, text, size), ==, strlen(CASES[i].want[size]));
+            CHECK_STR(text, CASES[i].want[size]);
+            CHECK_INT(text[size], ==, '#');
+        }
     }
+}
+
+/* Writes the text, and reads what was written into size bytes. */
+static void write_and_read(char *text, size_t size)
+{
+    char *json;
+    size_t n;
+    FILE *out = open_memstream(&json, &n);
+    json_put_string(out, text, strlen(text));
+    fclose(out);
+    struct json_value value = value_of(json);
+    json_string(&value, text, size);
+    free(json);
+}
+
+TEST(what_was_written_once_comes_back_from_a_small_place_as_it_is)
+{
+    static const char *const PIECES[] = {"a",    "\xc3\xa4", "\xe2\x82\xac", "\xe2",
+                                         "\x82", "\\u20ac",  "\\u0000",      "\\\""};
+    enum { PIECES_N = ARRAY_LEN(PIECES) };
+    for (unsigned i = 0; i < PIECES_N * PIECES_N * PIECES_N * PIECES_N; i++)
+        for (size_t size = 1; size <= 13; size++) {
+            char json[64], text[16] = "", again[16];
+            snprintf(json, sizeof json, "\"%s%s%s%s\"", PIECES[i % PIECES_N],
+                     PIECES[i / PIECES_N % PIECES_N], PIECES[i / PIECES_N / PIECES_N % PIECES_N],
+                     PIECES[i / PIECES_N / PIECES_N / PIECES_N]);
+            struct json_value value = value_of(json);
+            json_string(&value, text, size);
+            write_and_read(text, size); /* replaces what is no UTF-8 */
+            memcpy(again, text, sizeof again);
+            write_and_read(again, size);
+            CHECK_STR(again, text);
+        }
 }
 
 TEST(what_is_written_is_read_back_for_every_byte)
