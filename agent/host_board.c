@@ -165,6 +165,7 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
 {
     struct board_head *h = hb->board.head;
     hb->generation = generation;
+    hb->gathered = false;
     memset(hb->seen, STAGE_NONE, hb->world_size);
     if (h->rendezvous_timeout_ms && (timeout_ms == 0 || timeout_ms > h->rendezvous_timeout_ms))
         h->rendezvous_timeout_ms = (uint32_t)timeout_ms;
@@ -223,17 +224,13 @@ static bool choose_root(struct host_board *hb)
     return root || !elders;
 }
 
-static bool is_gathered(const struct host_board *hb)
-{
-    return atomic_load(&hb->board.head->gathered) == hb->generation;
-}
-
 bool host_board_gather(struct host_board *hb)
 {
-    if (is_gathered(hb))
+    if (hb->gathered)
         return true;
     if (!choose_root(hb))
         return false;
+    hb->gathered = true;
     atomic_store_explicit(&hb->board.head->gathered, hb->generation, memory_order_release);
     board_bump_epoch(&hb->board);
     return true;
@@ -241,12 +238,11 @@ bool host_board_gather(struct host_board *hb)
 
 bool host_board_release(struct host_board *hb)
 {
-    bool gathered = is_gathered(hb);
-    if (!gathered && !choose_root(hb))
+    if (!hb->gathered && !choose_root(hb))
         return false;
     atomic_store_explicit(&hb->board.head->running, hb->generation, memory_order_release);
     board_wake(&hb->board.head->running);
-    if (gathered)
+    if (hb->gathered)
         board_bump_epoch(&hb->board); /* they may wait for other words than `running` */
     return true;
 }

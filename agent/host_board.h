@@ -18,6 +18,7 @@ struct host_board {
     uint32_t world_size, generation;
     uint32_t members; /* ranks of the generation: world_size less those that were dropped */
     bool stopped;     /* host_board_stop() was called */
+    bool gathered;    /* host_board_gather() was called for the generation, and root is chosen */
     uint8_t *seen;    /* owned: enum stage last told to on_stage, one per rank */
     bool *dropped;    /* owned: places without a rank; the board's own word is anybody's */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);

@@ -235,13 +235,10 @@ static struct nccl *attach(struct launch *l)
     return n;
 }
 
-/* n->line, whose communicator is on its way. */
+/* n->line, whose communicator is on its way; the device is ours. */
 static int start_line(struct nccl *n, uint64_t deadline_ns)
 {
     nccl_prepare_sharing(n->l);
-    cudaError_t e = cudaSetDevice(launch_device(n->l));
-    if (e != cudaSuccess)
-        return nccl_fail_cuda(n->l, CALL_NAME(cudaSetDevice), e);
     int r = line_open(&n->line, n->l);
     if (r != LAUNCH_OK)
         return r;
@@ -277,6 +274,9 @@ static int make_comm(struct nccl *n)
         clock_deadline_ns(launch_device_board(n->l)->head->rendezvous_timeout_ms);
     int r = LAUNCH_OK;
     launch_device_set_stage(n->l, STAGE_COMM_INIT);
+    cudaError_t e = cudaSetDevice(launch_device(n->l));
+    if (e != cudaSuccess)
+        return nccl_fail_cuda(n->l, CALL_NAME(cudaSetDevice), e);
     if (!n->line) {
         /* An id serves one initialisation, and a generation has one id. */
         unsigned generation = launch_generation(n->l);
@@ -333,7 +333,7 @@ static bool has_room(const struct launch *l)
     return told && left >= BEGIN_BYTES;
 }
 
-static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
+static _Atomic uint32_t *try_to_begin(struct launch *l, uint32_t *seen)
 {
     _Atomic uint32_t *published = &launch_device_board(l)->head->id_generation;
     if (!nccl_outlives(l) || check_gpus(l) != LAUNCH_OK)
@@ -348,6 +348,13 @@ static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
     if (start_line(n, CLOCK_NEVER) != LAUNCH_OK)
         n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
     return NULL;
+}
+
+static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
+{
+    _Atomic uint32_t *word = try_to_begin(l, seen);
+    cudaGetLastError(); /* no failure of ours is an error of the job's */
+    return word;
 }
 
 static const struct device_offer OFFER = {.warm = nccl_warm, .begin = begin};

@@ -37,7 +37,7 @@ int launch_fail(struct launch *l, enum launch_result result, const char *format,
     va_end(ap);
     memcpy(l->error, text, sizeof text);
     /* That the group ends or changes is no failure of this rank: its report keeps the real one. */
-    if (l->locked && result != LAUNCH_AGAIN && result != LAUNCH_STOP)
+    if (l->locked && !l->early && result != LAUNCH_AGAIN && result != LAUNCH_STOP)
         board_put_error(l->slot, text);
     return result;
 }
@@ -378,7 +378,12 @@ static bool is_gathered(const struct launch *l)
  * reported once the generation runs. */
 static _Atomic uint32_t *begin_early(struct launch *l, uint32_t *seen)
 {
-    return read_table(l) ? heal_begin_early(l, seen) : NULL;
+    if (!read_table(l))
+        return NULL;
+    l->early = true;
+    _Atomic uint32_t *word = heal_begin_early(l, seen);
+    l->early = false;
+    return word;
 }
 
 static int await_running(struct launch *l, uint64_t deadline_ns)
@@ -398,12 +403,15 @@ static int await_running(struct launch *l, uint64_t deadline_ns)
     }
 }
 
-/* A generation that ends while we wait for it is no news to the caller: we wait for the next. */
+/* A generation that ends while we wait for it is no news to the caller: we wait for the next, and what was begun for it is
+ * given back. */
 static int rendezvous(struct launch *l)
 {
     uint32_t timeout_ms;
     int rc;
     do {
+        if (l->ops && l->ops->again)
+            l->ops->again(l->backend);
         timeout_ms = *(volatile uint32_t *)&l->board.head->rendezvous_timeout_ms;
         uint64_t limit_ms = timeout_ms ? (uint64_t)timeout_ms + RENDEZVOUS_SLACK_MS : 0;
         enter_generation(l);
@@ -420,8 +428,6 @@ static int rendezvous(struct launch *l)
 
 int worker_rejoin(struct launch *l)
 {
-    if (l->ops && l->ops->again)
-        l->ops->again(l->backend);
     int rc = rendezvous(l);
     if (rc == LAUNCH_OK)
         l->error[0] = '\0'; /* that the old generation is over is no failure any more */
@@ -489,7 +495,7 @@ int launch_join(struct launch **ret, unsigned flags)
         snprintf(join_error, sizeof join_error, "launch_join: out of memory");
         return LAUNCH_FAILED;
     }
-    *l = (struct launch){.board = {.fd = -1}, .bell_fd = -1, .device = -1, .pid = getpid()};
+    *l = (struct launch){.board = {.fd = -1}, .bell_fd = -1, .device = -1, .warm = -1, .pid = getpid()};
     int rc = join(l, flags);
     memcpy(join_error, l->error, sizeof join_error);
     if (rc == LAUNCH_OK) {
@@ -498,6 +504,8 @@ int launch_join(struct launch **ret, unsigned flags)
         *ret = l;
         return LAUNCH_OK;
     }
+    if (l->ops)
+        l->ops->close(l->backend, false);
     if (l->locked)
         launch_device_set_stage(l, STAGE_FAILED);
     membership_free(l);
