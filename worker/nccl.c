@@ -327,13 +327,29 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
  * when the dead have given their memory back. A GPU that they have filled is not touched before. */
 static bool has_room(const struct launch *l)
 {
+    bool shared = launch_device_board(l)->head->flags & BOARD_FLAG_SHARE_GPUS;
+    size_t ranks = shared ? (size_t)launch_local_world_size(l) : 1;
     size_t left = 0, all = 0;
     bool told = cudaSetDevice(launch_device(l)) == cudaSuccess &&
                 cudaMemGetInfo(&left, &all) == cudaSuccess;
-    return told && left >= BEGIN_BYTES;
+    return told && left / ranks >= BEGIN_BYTES;
 }
 
-static _Atomic uint32_t *try_to_begin(struct launch *l, uint32_t *seen)
+static bool try_to_begin(struct launch *l)
+{
+    struct nccl *n = has_room(l) ? attach(l) : NULL;
+    if (!n)
+        return false;
+    if (n->line || n->generation == launch_generation(l))
+        return true;
+    n->generation = launch_generation(l);
+    if (start_line(n, CLOCK_NEVER) == LAUNCH_OK)
+        return true;
+    n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
+    return false;
+}
+
+static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
 {
     _Atomic uint32_t *published = &launch_device_board(l)->head->id_generation;
     if (!nccl_outlives(l) || check_gpus(l) != LAUNCH_OK)
@@ -341,20 +357,9 @@ static _Atomic uint32_t *try_to_begin(struct launch *l, uint32_t *seen)
     *seen = atomic_load_explicit(published, memory_order_acquire);
     if (launch_rank(l) != 0 && *seen != launch_generation(l))
         return published;
-    struct nccl *n = has_room(l) ? attach(l) : NULL;
-    if (!n || n->line || n->generation == launch_generation(l))
-        return NULL;
-    n->generation = launch_generation(l);
-    if (start_line(n, CLOCK_NEVER) != LAUNCH_OK)
-        n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
+    if (!try_to_begin(l))
+        cudaGetLastError(); /* it is no error of the job's */
     return NULL;
-}
-
-static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
-{
-    _Atomic uint32_t *word = try_to_begin(l, seen);
-    cudaGetLastError(); /* no failure of ours is an error of the job's */
-    return word;
 }
 
 static const struct device_offer OFFER = {.warm = nccl_warm, .begin = begin};

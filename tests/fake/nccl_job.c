@@ -316,12 +316,12 @@ static int sum_on_our_device(struct launch *l)
     return r;
 }
 
-static bool in_need;
+static bool in_need, first_dies;
 
-/* The last rank dies after the first sum; the others meet again with another process. */
+/* The last rank, or the first, dies after the first sum; the others meet again with another process. */
 static int heals(struct launch *l)
 {
-    int r = LAUNCH_AGAIN;
+    int r = LAUNCH_AGAIN, victim = first_dies ? 0 : launch_world_size(l) - 1;
     /* A process that comes in its stead has not touched the GPU that the dead one may fill. */
     CHECK(launch_generation(l) == 1 || fake_has_context() == (getenv(ENV_STANDBY) != NULL));
     while (r == LAUNCH_AGAIN) {
@@ -335,13 +335,19 @@ static int heals(struct launch *l)
         CHECK(r != LAUNCH_AGAIN || launch_check(l) == LAUNCH_AGAIN);
         if (r != LAUNCH_OK || launch_generation(l) > 1)
             continue;
-        if (launch_barrier(l) == LAUNCH_OK && launch_rank(l) == launch_world_size(l) - 1)
+        if (launch_barrier(l) == LAUNCH_OK && launch_rank(l) == victim)
             raise(SIGKILL);
         while (launch_check(l) == LAUNCH_OK)
             sched_yield();
         r = launch_check(l);
     }
     return r;
+}
+
+static int heals_the_first(struct launch *l)
+{
+    first_dies = true;
+    return heals(l);
 }
 
 /* The device is not to be had while the next generation gathers. */
@@ -412,6 +418,7 @@ static const struct {
     {"fails-late", fails_late},
     {"sleeps", sleeps},
     {"heals", heals},
+    {"heals-the-first", heals_the_first},
     {"heals-in-need", heals_in_need},
     {"enters-twice", enters_twice},
     {"never-leaves", never_leaves},

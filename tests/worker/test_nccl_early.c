@@ -83,6 +83,17 @@ TEST(nccl_a_cold_process_does_not_touch_its_gpu_in_launch_join)
     release(&c);
 }
 
+TEST(nccl_a_cold_first_rank_makes_the_id_when_all_may_go)
+{
+    struct crew c;
+    crew_run(&c, LAST + 1, LAST + 1, 0, "heals-the-first");
+    CHECK_INT(crew_end(&c, 0), ==, KILLED);
+    next_generation(&c);
+    start_worker(&c, 0, "heals-the-first");
+    gather(&c);
+    release(&c);
+}
+
 TEST(nccl_a_gpu_that_the_dead_fill_is_not_touched_before_they_are_gone)
 {
     struct crew c;
@@ -92,6 +103,21 @@ TEST(nccl_a_gpu_that_the_dead_fill_is_not_touched_before_they_are_gone)
     CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 1);
     release(&c);
     CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 2);
+}
+
+TEST(nccl_ranks_that_share_a_gpu_share_its_room_too)
+{
+    struct crew c;
+    setenv("FAKE_GPU_MIB", "3000", 1); /* for three */
+    setenv("TEST_HOSTID", "launch-test", 1);
+    crew_run(&c, LAST + 1, 1, BOARD_FLAG_SHARE_GPUS, "heals");
+    CHECK_INT(crew_end(&c, LAST), ==, KILLED);
+    next_generation(&c);
+    start_standby(&c, LAST, "heals");
+    gather(&c);
+    usleep(20000); /* too short a wait only hides a fault */
+    CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 1);
+    release(&c);
 }
 
 TEST(nccl_a_second_death_is_no_news_to_those_that_have_begun)
