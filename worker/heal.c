@@ -238,13 +238,17 @@ static bool all_use_device(const struct launch *l)
 /* A cold process takes its time when the job asks for it, and not in launch_join(): others begin without it. */
 static bool has_used_device(const struct launch *l)
 {
-    return l->backend || l->warm == l->device;
+    return l->backend || (l->warm && l->warm - 1 == l->device);
 }
 
 _Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen)
 {
-    bool can = offer && l->device >= 0 && has_used_device(l) && all_use_device(l);
-    return can ? offer->begin(l, seen) : NULL;
+    if (!offer || l->device < 0 || !has_used_device(l) || !all_use_device(l))
+        return NULL;
+    l->early = true;
+    _Atomic uint32_t *word = offer->begin(l, seen);
+    l->early = false;
+    return word;
 }
 
 /* ---- a standby ---- */
@@ -280,7 +284,7 @@ static void get_warm(struct launch *l, const struct board_slot *slot)
     if (pthread_create(&thread, NULL, warm_up, &w) != 0)
         return;
     pthread_join(thread, NULL);
-    l->warm = w.device;
+    l->warm = w.device + 1;
 }
 
 /* The kernel's out-of-memory killer takes a standby before any rank. ret: what it was, for the way back; "": not known. */

@@ -369,33 +369,24 @@ static void enter_generation(struct launch *l)
     launch_device_set_stage(l, STAGE_JOINED);
 }
 
-static bool is_gathered(const struct launch *l)
-{
-    return atomic_load_explicit(&l->board.head->gathered, memory_order_acquire) == l->generation;
-}
-
 /* All have come, and the dead are in the way: meanwhile the device begins with what it can. A table that makes no sense is
  * reported once the generation runs. */
 static _Atomic uint32_t *begin_early(struct launch *l, uint32_t *seen)
 {
-    if (!read_table(l))
-        return NULL;
-    l->early = true;
-    _Atomic uint32_t *word = heal_begin_early(l, seen);
-    l->early = false;
-    return word;
+    return read_table(l) ? heal_begin_early(l, seen) : NULL;
 }
 
 static int await_running(struct launch *l, uint64_t deadline_ns)
 {
-    _Atomic uint32_t *running = &l->board.head->running;
+    _Atomic uint32_t *running = &l->board.head->running, *gathered = &l->board.head->gathered;
     bool early = true;
     for (;;) {
         int rc = worker_verdict(l);
         uint32_t seen = atomic_load_explicit(running, memory_order_acquire);
         if (rc || seen == l->generation)
             return rc;
-        _Atomic uint32_t *word = early && is_gathered(l) ? begin_early(l, &seen) : running;
+        bool now = early && atomic_load_explicit(gathered, memory_order_acquire) == l->generation;
+        _Atomic uint32_t *word = now ? begin_early(l, &seen) : running;
         early &= word != NULL;
         rc = word ? worker_wait(l, word, seen, deadline_ns) : LAUNCH_OK;
         if (rc)
@@ -403,8 +394,7 @@ static int await_running(struct launch *l, uint64_t deadline_ns)
     }
 }
 
-/* A generation that ends while we wait for it is no news to the caller: we wait for the next, and what was begun for it is
- * given back. */
+/* A generation that ends meanwhile is no news to the caller: what was begun for it goes back, and we wait for the next. */
 static int rendezvous(struct launch *l)
 {
     uint32_t timeout_ms;
@@ -495,7 +485,7 @@ int launch_join(struct launch **ret, unsigned flags)
         snprintf(join_error, sizeof join_error, "launch_join: out of memory");
         return LAUNCH_FAILED;
     }
-    *l = (struct launch){.board = {.fd = -1}, .bell_fd = -1, .device = -1, .warm = -1, .pid = getpid()};
+    *l = (struct launch){.board = {.fd = -1}, .bell_fd = -1, .device = -1, .pid = getpid()};
     int rc = join(l, flags);
     memcpy(join_error, l->error, sizeof join_error);
     if (rc == LAUNCH_OK) {

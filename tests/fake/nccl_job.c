@@ -311,8 +311,7 @@ static int sum_on_our_device(struct launch *l)
     int device;
     CHECK(cudaSetDevice(FAKE_DEVICE_LAST) == cudaSuccess);
     int r = sum(l);
-    CHECK(r != LAUNCH_OK ||
-          (cudaGetDevice(&device) == cudaSuccess && device == launch_device(l)));
+    CHECK(r != LAUNCH_OK || (cudaGetDevice(&device) == cudaSuccess && device == launch_device(l)));
     return r;
 }
 
