@@ -235,9 +235,20 @@ static bool all_use_device(const struct launch *l)
     return some;
 }
 
+/* A cold process takes its time when the job asks for it, and not in launch_join(): others begin without it. */
+static bool has_used_device(const struct launch *l)
+{
+    return l->backend || (l->warm && l->warm - 1 == l->device);
+}
+
 _Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen)
 {
-    return offer && l->device >= 0 && all_use_device(l) ? offer->begin(l, seen) : NULL;
+    if (!offer || l->device < 0 || !has_used_device(l) || !all_use_device(l))
+        return NULL;
+    l->early = true;
+    _Atomic uint32_t *word = offer->begin(l, seen);
+    l->early = false;
+    return word;
 }
 
 /* ---- a standby ---- */
@@ -262,7 +273,7 @@ static void *warm_up(void *arg)
 }
 
 /* On a thread of its own: who lowers its priority may not be allowed to raise it again. */
-static void get_warm(const struct launch *l, const struct board_slot *slot)
+static void get_warm(struct launch *l, const struct board_slot *slot)
 {
     const char *how = getenv(ENV_STANDBY);
     long level = how ? strtol(how, NULL, 10) : 0;
@@ -270,8 +281,10 @@ static void get_warm(const struct launch *l, const struct board_slot *slot)
     pthread_t thread;
     if (!offer || w.device < 0 || (level != 2 && level != 3))
         return;
-    if (pthread_create(&thread, NULL, warm_up, &w) == 0)
-        pthread_join(thread, NULL);
+    if (pthread_create(&thread, NULL, warm_up, &w) != 0)
+        return;
+    pthread_join(thread, NULL);
+    l->warm = w.device + 1;
 }
 
 /* The kernel's out-of-memory killer takes a standby before any rank. ret: what it was, for the way back; "": not known. */

@@ -35,7 +35,9 @@ extern "C" {
  * call in a generation (sets the CUDA device, meets the other ranks, ncclCommInitRankConfig,
  * for no longer than --rendezvous-timeout); later calls give the same two back.
  * It blocks, unless processes of the job outlive other ranks (--on-failure=heal, shrink): then NCCL makes a thread for each
- * call or group on it, which takes tens of microseconds. Both stay l's: never destroy them. ret_stream may be NULL.
+ * call or group on it, which takes tens of microseconds. A call on one that blocks lasts until all ranks have made their
+ * first, and as long as the GPU takes no more work: no stop is noticed meanwhile, and --shutdown-timeout ends it. Both stay
+ * l's: never destroy them. ret_stream may be NULL.
  * LAUNCH_INVALID: no GPU for this rank (more workers than GPUs without --share-gpus: the text
  * names the option).
  * LAUNCH_TIMEOUT, LAUNCH_AGAIN, LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL said no, text with

@@ -235,13 +235,10 @@ static struct nccl *attach(struct launch *l)
     return n;
 }
 
-/* n->line, whose communicator is on its way. */
+/* n->line, whose communicator is on its way; the device is ours. */
 static int start_line(struct nccl *n, uint64_t deadline_ns)
 {
     nccl_prepare_sharing(n->l);
-    cudaError_t e = cudaSetDevice(launch_device(n->l));
-    if (e != cudaSuccess)
-        return nccl_fail_cuda(n->l, CALL_NAME(cudaSetDevice), e);
     int r = line_open(&n->line, n->l);
     if (r != LAUNCH_OK)
         return r;
@@ -277,6 +274,9 @@ static int make_comm(struct nccl *n)
         clock_deadline_ns(launch_device_board(n->l)->head->rendezvous_timeout_ms);
     int r = LAUNCH_OK;
     launch_device_set_stage(n->l, STAGE_COMM_INIT);
+    cudaError_t e = cudaSetDevice(launch_device(n->l));
+    if (e != cudaSuccess)
+        return nccl_fail_cuda(n->l, CALL_NAME(cudaSetDevice), e);
     if (!n->line) {
         /* An id serves one initialisation, and a generation has one id. */
         unsigned generation = launch_generation(n->l);
@@ -327,10 +327,26 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
  * when the dead have given their memory back. A GPU that they have filled is not touched before. */
 static bool has_room(const struct launch *l)
 {
+    bool shared = launch_device_board(l)->head->flags & BOARD_FLAG_SHARE_GPUS;
+    size_t ranks = shared ? (size_t)launch_local_world_size(l) : 1;
     size_t left = 0, all = 0;
     bool told = cudaSetDevice(launch_device(l)) == cudaSuccess &&
                 cudaMemGetInfo(&left, &all) == cudaSuccess;
-    return told && left >= BEGIN_BYTES;
+    return told && left / ranks >= BEGIN_BYTES;
+}
+
+static bool try_to_begin(struct launch *l)
+{
+    struct nccl *n = has_room(l) ? attach(l) : NULL;
+    if (!n)
+        return false;
+    if (n->line || n->generation == launch_generation(l))
+        return true;
+    n->generation = launch_generation(l);
+    if (start_line(n, CLOCK_NEVER) == LAUNCH_OK)
+        return true;
+    n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
+    return false;
 }
 
 static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
@@ -341,12 +357,8 @@ static _Atomic uint32_t *begin(struct launch *l, uint32_t *seen)
     *seen = atomic_load_explicit(published, memory_order_acquire);
     if (launch_rank(l) != 0 && *seen != launch_generation(l))
         return published;
-    struct nccl *n = has_room(l) ? attach(l) : NULL;
-    if (!n || n->line || n->generation == launch_generation(l))
-        return NULL;
-    n->generation = launch_generation(l);
-    if (start_line(n, CLOCK_NEVER) != LAUNCH_OK)
-        n->generation = 0; /* launch_nccl_comm() tries again, and tells why not */
+    if (!try_to_begin(l))
+        cudaGetLastError(); /* it is no error of the job's */
     return NULL;
 }
 

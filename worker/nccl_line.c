@@ -21,6 +21,7 @@
     (300 * NS_PER_MS) /* a call that takes longer waits for the GPU, which waits for the dead */
 #define REVOKE_NS (5 * NS_PER_S)
 #define PART_NS (5 * NS_PER_S) /* for ranks that leave together; later ones are not waited for */
+#define LEAVE_NS (PART_NS + 2 * NS_PER_S) /* with an abort after it */
 #define NAP_NS 20000ull
 
 typedef ncclResult_t revoke_function(ncclComm_t comm, int flags);
@@ -47,8 +48,10 @@ static void await_end(struct line *line, bool or_over)
 {
     const struct board *b = launch_device_board(line->l);
     for (;;) {
+        if (atomic_load(&line->given_up))
+            return; /* the membership and its board may be gone */
         uint32_t epoch = atomic_load_explicit(&b->head->epoch, memory_order_acquire);
-        if (atomic_load(&line->given_up) || (or_over && is_over(line)))
+        if (or_over && is_over(line))
             return;
         (void)!board_wait(b, &line->given_up, 0, epoch, CLOCK_NEVER); /* whatever woke us: look */
     }
@@ -120,10 +123,11 @@ static void *guard(void *arg)
     pthread_setname_np(pthread_self(), "launch-nccl");
     cudaSetDevice(launch_device(line->l));
     await_end(line, true);
-    if (cut(line, revoke))
+    bool was_cut = cut(line, revoke);
+    if (was_cut)
         free_stream(line, revoke);
     await_end(line, false);
-    if (atomic_load(&line->parting))
+    if (atomic_load(&line->parting) && !was_cut)
         part(line);
     abort_comm(line);
     cudaStreamDestroy(line->stream);
@@ -204,7 +208,7 @@ bool line_await_idle(struct line *line)
 /* False: it is left to the guard, or to the thread of an initialisation that nothing ends. */
 static bool await_gone(struct line *line)
 {
-    uint64_t until_ns = clock_now_ns() + PART_NS;
+    uint64_t until_ns = clock_now_ns() + LEAVE_NS;
     if (line->init.started && line->init.threaded)
         pthread_detach(line->init.thread);
     while (atomic_load(&line->parting) && !atomic_load(&line->gone)) {

@@ -37,7 +37,7 @@ int launch_fail(struct launch *l, enum launch_result result, const char *format,
     va_end(ap);
     memcpy(l->error, text, sizeof text);
     /* That the group ends or changes is no failure of this rank: its report keeps the real one. */
-    if (l->locked && result != LAUNCH_AGAIN && result != LAUNCH_STOP)
+    if (l->locked && !l->early && result != LAUNCH_AGAIN && result != LAUNCH_STOP)
         board_put_error(l->slot, text);
     return result;
 }
@@ -369,11 +369,6 @@ static void enter_generation(struct launch *l)
     launch_device_set_stage(l, STAGE_JOINED);
 }
 
-static bool is_gathered(const struct launch *l)
-{
-    return atomic_load_explicit(&l->board.head->gathered, memory_order_acquire) == l->generation;
-}
-
 /* All have come, and the dead are in the way: meanwhile the device begins with what it can. A table that makes no sense is
  * reported once the generation runs. */
 static _Atomic uint32_t *begin_early(struct launch *l, uint32_t *seen)
@@ -383,14 +378,15 @@ static _Atomic uint32_t *begin_early(struct launch *l, uint32_t *seen)
 
 static int await_running(struct launch *l, uint64_t deadline_ns)
 {
-    _Atomic uint32_t *running = &l->board.head->running;
+    _Atomic uint32_t *running = &l->board.head->running, *gathered = &l->board.head->gathered;
     bool early = true;
     for (;;) {
         int rc = worker_verdict(l);
         uint32_t seen = atomic_load_explicit(running, memory_order_acquire);
         if (rc || seen == l->generation)
             return rc;
-        _Atomic uint32_t *word = early && is_gathered(l) ? begin_early(l, &seen) : running;
+        bool now = early && atomic_load_explicit(gathered, memory_order_acquire) == l->generation;
+        _Atomic uint32_t *word = now ? begin_early(l, &seen) : running;
         early &= word != NULL;
         rc = word ? worker_wait(l, word, seen, deadline_ns) : LAUNCH_OK;
         if (rc)
@@ -398,12 +394,14 @@ static int await_running(struct launch *l, uint64_t deadline_ns)
     }
 }
 
-/* A generation that ends while we wait for it is no news to the caller: we wait for the next. */
+/* A generation that ends meanwhile is no news to the caller: what was begun for it goes back, and we wait for the next. */
 static int rendezvous(struct launch *l)
 {
     uint32_t timeout_ms;
     int rc;
     do {
+        if (l->ops && l->ops->again)
+            l->ops->again(l->backend);
         timeout_ms = *(volatile uint32_t *)&l->board.head->rendezvous_timeout_ms;
         uint64_t limit_ms = timeout_ms ? (uint64_t)timeout_ms + RENDEZVOUS_SLACK_MS : 0;
         enter_generation(l);
@@ -420,8 +418,6 @@ static int rendezvous(struct launch *l)
 
 int worker_rejoin(struct launch *l)
 {
-    if (l->ops && l->ops->again)
-        l->ops->again(l->backend);
     int rc = rendezvous(l);
     if (rc == LAUNCH_OK)
         l->error[0] = '\0'; /* that the old generation is over is no failure any more */
@@ -498,6 +494,8 @@ int launch_join(struct launch **ret, unsigned flags)
         *ret = l;
         return LAUNCH_OK;
     }
+    if (l->ops)
+        l->ops->close(l->backend, false);
     if (l->locked)
         launch_device_set_stage(l, STAGE_FAILED);
     membership_free(l);

@@ -40,6 +40,8 @@ struct launch {
     uint32_t met;       /* last generation in which launch_meet() was through */
     struct piece *kept; /* owned */
     size_t kept_n;
+    int32_t warm; /* 1 + the device that a standby has made ready; 0: none */
+    bool early;   /* in heal_begin_early(): what fails there fails again, and for good, later */
 
     const struct device_ops *ops;
     void *backend;

@@ -57,7 +57,7 @@ heals --heal-timeout=1 "$job" 60 0=kill@30/1 3=pause@again/1; finished 3 "one do
 told "it" 'rank 3 of 4 did not meet the others again within 1 s.*replaced'
 LIMIT=60 run --nproc-per-node=4 --on-failure=shrink "$job" 60 1=kill@30/1; expect 0 "shrinking"
 check "three ranks go on: $(cat out err)" test "$(grep -c 'of 3: step 60 ' out)" = 3
-gpus 1; FAKE_GPUS=1 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"
+gpus 1; FAKE_GPUS=1 FAKE_GPU_MIB=8192 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"
 check "right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 4 ' out)" = 4
 gpus 4
 

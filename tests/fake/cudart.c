@@ -21,7 +21,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,8 @@ struct CUstream_st {
 };
 
 static _Thread_local int current_device;
+static _Thread_local cudaError_t last_error;
+static atomic_bool has_context;
 static cudaStream_t streams;
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
@@ -82,7 +84,21 @@ __attribute__((destructor)) static void tell_leaks(void)
 static bool fails(const char *call)
 {
     const char *want = getenv("FAKE_CUDA_FAIL");
-    return want && strcmp(want, call) == 0;
+    bool fail = want && strcmp(want, call) == 0;
+    if (fail)
+        last_error = cudaErrorUnknown;
+    return fail;
+}
+
+bool fake_has_context(void)
+{
+    return has_context;
+}
+
+bool fake_has_streams(void)
+{
+    LOCKED;
+    return streams != NULL;
 }
 
 static bool hangs(void)
@@ -167,7 +183,9 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaGetLastError(void)
 {
-    return cudaSuccess;
+    cudaError_t e = last_error;
+    last_error = cudaSuccess;
+    return e;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -193,6 +211,7 @@ cudaError_t cudaSetDevice(int device)
     if (device < 0 || device >= devices(physical))
         return cudaErrorInvalidDevice;
     current_device = device;
+    has_context = true; /* as since CUDA 12 */
     return cudaSuccess;
 }
 
@@ -264,6 +283,7 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, int device)
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 {
+    has_context = true;
     *left = *total = memory_bytes();
     return cudaSuccess;
 }

@@ -250,10 +250,12 @@ ncclResult_t fake_nccl_begun(struct ncclComm *c)
 {
     ncclResult_t e = ncclInProgress;
 
+    c->inside++;
     while (c->blocking && e == ncclInProgress) {
         ncclCommGetAsyncError(c, &e);
         fake_yield();
     }
+    c->inside--;
     return e;
 }
 

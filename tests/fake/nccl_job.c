@@ -6,6 +6,7 @@
 #include "../../worker/launch_nccl.h"
 
 #include "../../proto/env.h"
+#include "stream.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
         }                                                                                          \
     } while (0)
 
+#define FAKE_DEVICE_LAST 7
 #define MANY 100001 /* int64 elements: more than one round of the fake, and not a multiple of it */
 
 /* What the test waits for must ring. */
@@ -303,23 +305,55 @@ static int sleeps(struct launch *l)
     return launch_nccl_wait(l);
 }
 
-/* The last rank dies after the first sum; the others meet again with another process. */
+/* Whatever the job has made the current device, launch_nccl_comm() changes to this rank's. */
+static int sum_on_our_device(struct launch *l)
+{
+    int device;
+    CHECK(cudaSetDevice(FAKE_DEVICE_LAST) == cudaSuccess);
+    int r = sum(l);
+    CHECK(r != LAUNCH_OK || (cudaGetDevice(&device) == cudaSuccess && device == launch_device(l)));
+    return r;
+}
+
+static bool in_need, first_dies;
+
+/* The last rank, or the first, dies after the first sum; the others meet again with another process. */
 static int heals(struct launch *l)
 {
-    int r = LAUNCH_AGAIN;
+    int r = LAUNCH_AGAIN, victim = first_dies ? 0 : launch_world_size(l) - 1;
+    /* A process that comes in its stead has not touched the GPU that the dead one may fill. */
+    CHECK(launch_generation(l) == 1 || fake_has_context() == (getenv(ENV_STANDBY) != NULL));
     while (r == LAUNCH_AGAIN) {
+        if (in_need && launch_check(l) == LAUNCH_AGAIN)
+            setenv("FAKE_CUDA_FAIL", "cudaStreamCreateWithFlags", 1);
         r = launch_meet(l);
+        unsetenv("FAKE_CUDA_FAIL");
+        CHECK(cudaGetLastError() == cudaSuccess);
         if (r == LAUNCH_OK)
-            r = sum(l);
+            r = sum_on_our_device(l);
+        CHECK(r != LAUNCH_AGAIN || launch_check(l) == LAUNCH_AGAIN);
         if (r != LAUNCH_OK || launch_generation(l) > 1)
             continue;
-        if (launch_barrier(l) == LAUNCH_OK && launch_rank(l) == launch_world_size(l) - 1)
+        if (launch_barrier(l) == LAUNCH_OK && launch_rank(l) == victim)
             raise(SIGKILL);
         while (launch_check(l) == LAUNCH_OK)
             sched_yield();
         r = launch_check(l);
     }
     return r;
+}
+
+static int heals_the_first(struct launch *l)
+{
+    first_dies = true;
+    return heals(l);
+}
+
+/* The device is not to be had while the next generation gathers. */
+static int heals_in_need(struct launch *l)
+{
+    in_need = true;
+    return heals(l);
 }
 
 static int enters_twice(struct launch *l)
@@ -383,6 +417,8 @@ static const struct {
     {"fails-late", fails_late},
     {"sleeps", sleeps},
     {"heals", heals},
+    {"heals-the-first", heals_the_first},
+    {"heals-in-need", heals_in_need},
     {"enters-twice", enters_twice},
     {"never-leaves", never_leaves},
     {"fails-inside", fails_inside},
@@ -394,8 +430,8 @@ int main(int argc, char **argv)
     struct launch *l;
 
     int r = launch_join(&l, 0);
-    if (r != LAUNCH_OK)
-        return 110 - r;
+    if (r != LAUNCH_OK) /* nothing that was begun is left */
+        return fake_has_streams() ? 121 : 110 - r;
     atomic_store(&launch_device_slot(l)->heartbeat, 1);
     ring_bell(l);
     for (size_t i = 0; i < ARRAY_LEN(JOBS); i++) {

@@ -22,6 +22,9 @@ int fake_lock(void);
 void fake_unlock(int *locked);
 /* Lets other threads in for a moment. */
 void fake_yield(void);
+/* Has this process a context on any device, which takes a part of its memory? */
+bool fake_has_context(void);
+bool fake_has_streams(void);
 #define LOCKED __attribute__((cleanup(fake_unlock), unused)) int locked = fake_lock()
 
 /* Appends to the stream, which owns the work from here on. */

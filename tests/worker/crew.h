@@ -53,8 +53,9 @@ static inline void set_number(const char *name, long number)
     setenv(name, text, 1);
 }
 
-/* In the child: the agent's environment, then the job. */
-static inline void become_worker(const struct crew *c, unsigned rank, const char *job)
+/* In the child: the agent's environment, then the job. slot: n: of the standby. */
+static inline void become_worker(const struct crew *c, unsigned slot, unsigned rank,
+                                 const char *job)
 {
     char path[4200];
     int board = fcntl(c->board.fd, F_DUPFD, 3), bell = fcntl(c->bell, F_DUPFD, 3);
@@ -62,7 +63,9 @@ static inline void become_worker(const struct crew *c, unsigned rank, const char
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     set_number(ENV_BOARD_FD, board);
     set_number(ENV_BELL_FD, bell);
-    set_number(ENV_SLOT, rank);
+    set_number(ENV_SLOT, slot);
+    if (slot == c->n)
+        set_number(ENV_STANDBY, 2);
     set_number(ENV_GENERATION, 1);
     set_number(ENV_RANK, rank);
     set_number(ENV_LOCAL_RANK, rank);
@@ -78,14 +81,28 @@ static inline void become_worker(const struct crew *c, unsigned rank, const char
     _exit(127);
 }
 
-static inline void start_worker(struct crew *c, unsigned i, const char *job)
+static inline void start_in_slot(struct crew *c, unsigned slot, unsigned i, const char *job)
 {
     c->pid[i] = fork();
     CHECK(c->pid[i] >= 0);
     if (c->pid[i] == 0)
-        become_worker(c, i, job);
+        become_worker(c, slot, i, job);
     c->pidfd[i] = (int)syscall(SYS_pidfd_open, c->pid[i], 0);
     CHECK(c->pidfd[i] >= 0);
+}
+
+static inline void start_worker(struct crew *c, unsigned i, const char *job)
+{
+    start_in_slot(c, i, i, job);
+}
+
+/* The crew's only standby, which gets warm, and then place i. */
+static inline void start_standby(struct crew *c, unsigned i, const char *job)
+{
+    struct board_slot *spare = board_slot(&c->board, c->n);
+    spare->device = board_slot(&c->board, i)->device;
+    atomic_store(&spare->assigned, i + 1);
+    start_in_slot(c, c->n, i, job);
 }
 
 /* Of a job that ends with its first loss: its communicators block. */
@@ -102,6 +119,7 @@ static inline void crew_start(struct crew *c, unsigned n, unsigned gpus, uint32_
     CHECK(c->bell >= 0);
     CHECK_INT(board_create(&c->board,
                            &(struct board_config){.world_size = n,
+                                                  .spares = 1,
                                                   .generation = 1,
                                                   .rendezvous_timeout_ms = PATIENCE_MS,
                                                   .gpu_count = gpus,
@@ -188,7 +206,7 @@ static inline void await_entered(const struct crew *c)
 
 static inline void next_generation(struct crew *c)
 {
-    atomic_store(&c->board.head->generation, 2);
+    atomic_fetch_add(&c->board.head->generation, 1);
     board_bump_epoch(&c->board);
 }
 
