@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MISSING_BYTES 160
@@ -128,6 +129,13 @@ bool nccl_outlives(const struct launch *l)
     return launch_device_board(l)->head->flags & BOARD_FLAG_OUTLIVES;
 }
 
+/* NCCL takes the variable's word before ours. */
+static bool user_blocks(void)
+{
+    const char *text = getenv("NCCL_COMM_BLOCKING");
+    return text && strtol(text, NULL, 0) == 1;
+}
+
 static void call_init(struct init *init)
 {
     init->result =
@@ -153,7 +161,8 @@ int nccl_start_comm(struct nccl *n, uint64_t deadline_ns)
     if (r != LAUNCH_OK)
         return r;
     init->config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER;
-    init->config.blocking = init->threaded = !nccl_outlives(n->l);
+    init->config.blocking = !nccl_outlives(n->l);
+    init->threaded = init->config.blocking || user_blocks();
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
     init->config.commName = line->name;
 #endif

@@ -137,6 +137,8 @@ TEST(nccl_a_rank_that_never_asks_is_named_at_the_deadline)
 {
     check_a_rank_that_never_asks_is_named_at_the_deadline(0);
     check_a_rank_that_never_asks_is_named_at_the_deadline(BLOCKS);
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
+    check_a_rank_that_never_asks_is_named_at_the_deadline(0);
 }
 
 static void check_ranks_that_hang_in_init_are_given_up_at_the_deadline(uint32_t flags)
