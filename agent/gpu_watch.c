@@ -177,18 +177,20 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- life ---- */
 
+void gpu_watch_open(struct gpu_watch *w)
+{
+    if (w->used == 0 || w->timer.data)
+        return;
+    uv_timer_init(w->loop, &w->timer);
+    w->timer.data = w;
+    w->log_fd = xid_open(w->sysroot, true);
+    if (w->log_fd >= 0) /* NULL: a plain file in its place; it is read when there is a reason */
+        w->log_watch = watch_start(w->loop, w->log_fd, on_log, w);
+}
+
 void gpu_watch_start(struct gpu_watch *w)
 {
-    if (w->used == 0)
-        return;
-    if (!w->timer.data) {
-        uv_timer_init(w->loop, &w->timer);
-        w->timer.data = w;
-        w->log_fd = xid_open(w->sysroot, true);
-        if (w->log_fd >= 0) /* NULL: a plain file in its place; it is read when there is a reason */
-            w->log_watch = watch_start(w->loop, w->log_fd, on_log, w);
-    }
-    if (w->fd >= 0 || uv_is_active((uv_handle_t *)&w->timer))
+    if (!w->timer.data || w->fd >= 0 || uv_is_active((uv_handle_t *)&w->timer))
         return;
     uv_update_time(w->loop);
     uv_timer_start(&w->timer, on_timer, HELPER_AFTER_MS, 0);

@@ -46,7 +46,11 @@ struct gpu_watch {
 void gpu_watch_init(struct gpu_watch *w, uv_loop_t *loop, const struct job_spec *spec,
                     const struct plan *plan, const char *sysroot);
 
-/* The workers run. Does nothing for a job without NVIDIA GPUs, and if it was called before. */
+/* Workers are about to be started: what the kernel's log tells from now on counts. Does nothing for a job without NVIDIA GPUs,
+ * and if it was called before. */
+void gpu_watch_open(struct gpu_watch *w);
+
+/* The workers run: NVML is listened to in a moment. After gpu_watch_open(). */
 void gpu_watch_start(struct gpu_watch *w);
 
 /* Takes what has been told until now, and ends the helper, until the next start. */

@@ -109,6 +109,7 @@ static void enter_launch(struct job *job)
     job->killed = job->restart_asked = false;
     group_begin(&job->group, job->relay != NULL);
     heal_begin(&job->heal, job->world_size);
+    gpu_watch_open(&job->gpu_watch);
     job->generation++;
     oom_rebase(&job->oom, c->sysroot, c->cgroup);
     job->start = (struct attempt_config){

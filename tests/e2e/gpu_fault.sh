@@ -24,6 +24,9 @@ clear_all() { "$LAUNCH" gpus --clear >clear.out 2>&1; }
 quarantined() { "$LAUNCH" gpus | sed -n 's/^\([0-9]*\) *faulty.*/\1/p' | paste -sd' '; }
 bad() { check "GPUs in quarantine: '$1', not '$(quarantined)'" test "$(quarantined)" = "$1"; }
 
+# The first of many has its fault before the last is started.
+run --nproc-per-node=100 --share-gpus ./fail.sh 0 31; expect 134 "a fault while workers are started"
+told "it" 'rank 0 of 100 .*was killed by SIGABRT.*, after Xid 31 \(access to GPU memory that is not mapped\) of GPU 0000:10:00 '
 for how in --nproc-per-node=2 '--gpus=2 --nproc-per-node=gpu'; do
     run $how --max-restarts=1 ./fail.sh 1 31; expect 0 "$how: a fault of the program"
     told "it" 'rank 1 of 2 .*was killed by SIGABRT.*, after Xid 31 \(access to GPU memory that is not mapped\) of GPU 0000:11:00 '
