@@ -3,7 +3,7 @@
 # limit: 120
 # launch grow, and a quarantine that ends: ranks without which a job goes on come back, and nothing that was committed is lost.
 . "$SRC/tests/e2e/lib.sh"
-job=$BUILD/tests/fake/heal_job
+cp "$BUILD/tests/fake/heal_job" . && job=$PWD/heal_job # a name of our own, for pgrep
 unset XDG_RUNTIME_DIR
 gpus 0; mkdir -p machine/dev/shm machine/tmp
 start() { # launcher-arguments...: a job that goes on until it is stopped, once every rank has made a step

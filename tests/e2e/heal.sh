@@ -3,7 +3,7 @@
 # limit: 300
 # --on-failure=heal: a lost rank is replaced, the others keep their processes, every sum stays right, nothing is left.
 . "$SRC/tests/e2e/lib.sh"
-job=$BUILD/tests/fake/heal_job
+cp "$BUILD/tests/fake/heal_job" . && job=$PWD/heal_job # a name of our own, for pgrep
 gpus 0; mkdir -p machine/dev/shm machine/tmp; unset XDG_RUNTIME_DIR
 heals() { LIMIT=60 run --nproc-per-node=4 --max-restarts=5 --on-failure=heal "$@"; }
 # finished N TOTAL GENERATION "what": N ranks came to the end, all with the same state; GENERATION: a pattern

@@ -3,7 +3,7 @@
 # limit: 180
 # Standbys: seen in launch status, of low priority until they are warm, at their rank's place, and the first to go when memory runs out.
 . "$SRC/tests/e2e/lib.sh"
-job=$BUILD/tests/fake/heal_job
+cp "$BUILD/tests/fake/heal_job" . && job=$PWD/heal_job # a name of our own, for pgrep
 unset XDG_RUNTIME_DIR
 gpus 0; mkdir -p machine/dev/shm machine/tmp
 start() { # launcher-arguments...: two ranks that go on until they are stopped
