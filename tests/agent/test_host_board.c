@@ -232,25 +232,6 @@ TEST(the_newest_state_is_taken_and_of_equal_ones_the_lowest_rank)
     close_all();
 }
 
-TEST(what_was_chosen_when_all_had_met_stays_until_they_go)
-{
-    open_at(2);
-    for (uint32_t i = 0; i < N; i++)
-        be(i, 1, i + 1);
-    worker.head->gathered = 2; /* anybody can write that */
-    CHECK(host_board_gather(&hb));
-    CHECK_INT(worker.head->root, ==, N);
-    be(0, 1, 9);
-    CHECK(host_board_gather(&hb) && host_board_release(&hb));
-    CHECK_INT(worker.head->root, ==, N);
-    CHECK_INT(worker.head->running, ==, 2);
-    host_board_next(&hb, 3, 0);
-    CHECK(host_board_gather(&hb));
-    CHECK_INT(worker.head->root, ==, 1);
-    CHECK_INT(worker.head->gathered, ==, 3);
-    close_all();
-}
-
 TEST(ranks_whose_state_is_lost_are_not_let_go)
 {
     open_at(2);
