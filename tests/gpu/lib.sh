@@ -3,12 +3,12 @@
 # importance, and ends with a summary: a line for each goal, what was skipped, what failed. Exit code 1: a failure or a missed goal.
 #
 #   script          needs                                                              seconds, with all sections (16 cores, H200)
-#   doctor.sh       1 GPU                                                              30
-#   check.sh        1 GPU; more for a rank per GPU                                     60; several: 90
-#   fault.sh        1 GPU                                                              70
+#   doctor.sh       1 GPU                                                              10
+#   check.sh        1 GPU, which nobody else uses; more for a rank per GPU             25; several: 60
+#   fault.sh        1 GPU                                                              30
 #   heal.sh         1 GPU; several for one rank per GPU                                500; several: 600
-#   bench.sh        1 GPU; NCCL_TESTS=DIR, a copy of nccl-tests                        300
-#   several.sh      2, 4 or 8 GPUs; NCCL_TESTS=DIR                                     540
+#   bench.sh        1 GPU, which nobody else uses; NCCL_TESTS=DIR, a copy of nccl-tests 260
+#   several.sh      2, 4 or 8 GPUs; NCCL_TESTS=DIR                                     180, and 300 of heals
 #   torch.sh        1 or 2 GPUs, python3 with torch                                    280
 #   bench_host.sh   none: the figures of `make bench`                                  420
 #   prepare.sh      no GPU, nvcc for nccl-tests: builds all of it ahead, so that no time on a GPU is spent on that
