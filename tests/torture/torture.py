@@ -141,17 +141,14 @@ class Job:
                 client.kill()
 
     def victim(self, hit, guard):
-        """The process to be hit; the guard when what is meant does not exist (yet)."""
+        """What is hit, and its pid; the guard or the agent when what is meant does not exist (yet)."""
         agents = [] if hit.victim in ("guard", "none") else children(guard)
         if not agents:
-            return guard
-        if hit.victim == "agent":
-            return agents[0]
-        workers = children(agents[0])
-        if hit.victim == "worker":
-            return workers[int(hit.pick * len(workers))] if workers else agents[0]
-        below = [p for w in workers for p in descendants(w)]
-        return below[int(hit.pick * len(below))] if below else agents[0]
+            return "guard", guard
+        below = [] if hit.victim == "agent" else children(agents[0])
+        if hit.victim == "grandchild":
+            below = [p for w in below for p in descendants(w)]
+        return ("below", below[int(hit.pick * len(below))]) if below else ("agent", agents[0])
 
     def strike(self, hit, guard):
         """Does what the plan says and notes what was hit by what."""
@@ -159,9 +156,7 @@ class Job:
         if hit.victim == "none":
             self.send("guard", guard, "TERM")
             return
-        pid = self.victim(hit, guard)
-        s = stat_of(pid)
-        what = "guard" if pid == guard else "agent" if s and s[0] == guard else "below"
+        what, pid = self.victim(hit, guard)
         self.send(what, pid, "STOP" if hit.signal == "PAUSE" else hit.signal)
         if hit.signal in ("STOP", "PAUSE"):
             time.sleep(self.plan.second_s)
