@@ -238,7 +238,7 @@ static bool all_use_device(const struct launch *l)
 /* A cold process takes its time when the job asks for it, and not in launch_join(): others begin without it. */
 static bool has_used_device(const struct launch *l)
 {
-    return l->backend || (l->warm && l->warm - 1 == l->device);
+    return l->backend || l->warm == l->device + 1;
 }
 
 _Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen)

@@ -169,14 +169,13 @@ int nccl_start_comm(struct nccl *n, uint64_t deadline_ns)
     init->rank = launch_rank(n->l);
     init->nranks = launch_world_size(n->l);
     init->device = launch_device(n->l);
-    init->started = true;
     if (!init->threaded) {
         call_init(init);
         line->comm = init->comm;
         return LAUNCH_OK;
     }
     int rc = nccl_thread(&init->thread, init_thread, init);
-    init->started = rc == 0;
+    init->threaded = rc == 0;
     return rc ? launch_fail(n->l, LAUNCH_FAILED, "a thread: %s", strerror(rc)) : LAUNCH_OK;
 }
 

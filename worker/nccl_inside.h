@@ -22,7 +22,7 @@ struct init {
     int rank, nranks, device;
     ncclComm_t comm;     /* the thread's, until it is done */
     ncclResult_t result; /* of the call */
-    bool started, threaded;
+    bool threaded;       /* `thread` is to be joined */
     pthread_t thread;
     _Atomic uint32_t done; /* futex; of the thread */
 };

@@ -209,7 +209,7 @@ bool line_await_idle(struct line *line)
 static bool await_gone(struct line *line)
 {
     uint64_t until_ns = clock_now_ns() + LEAVE_NS;
-    if (line->init.started && line->init.threaded)
+    if (line->init.threaded)
         pthread_detach(line->init.thread);
     while (atomic_load(&line->parting) && !atomic_load(&line->gone)) {
         if (clock_now_ns() >= until_ns) {
@@ -219,7 +219,7 @@ static bool await_gone(struct line *line)
         nccl_nap(NAP_NS);
     }
     pthread_join(line->guard, NULL);
-    return !line->init.started || !line->init.threaded;
+    return !line->init.threaded;
 }
 
 struct line *line_reap(struct line *first, bool all)

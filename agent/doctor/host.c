@@ -142,7 +142,7 @@ void host_check_shm(struct doctor *d)
                     "rm them, once no job runs, also in containers that share it (--ipc=host)",
                     "/dev/shm: %u file%s of %s that no process seen from here has mapped, %" PRIu64
                     " MiB: %s",
-                    stale.n, stale.n == 1 ? "" : "s", NCCL_OR_RCCL(d, ""), stale.bytes / MIB,
+                    stale.n, stale.n == 1 ? "" : "s", gpu_collectives(d->vendor), stale.bytes / MIB,
                     stale.names.text);
     if (d->shm.mode != 01777)
         doctor_find(d, VERDICT_WARNING, "other users' jobs fail, or can remove this one's files",

@@ -59,6 +59,13 @@ static void await_begun(const struct crew *c, unsigned n)
     }
 }
 
+/* The id is still that of generation 1. */
+static void check_nobody_begins(const struct crew *c)
+{
+    usleep(20000); /* too short a wait only hides a fault */
+    CHECK_INT(atomic_load(&c->board.head->id_generation), ==, 1);
+}
+
 static void release(struct crew *c)
 {
     atomic_store(&c->board.head->running, generation_of(c));
@@ -99,8 +106,7 @@ TEST(nccl_a_gpu_that_the_dead_fill_is_not_touched_before_they_are_gone)
     struct crew c;
     setenv("FAKE_GPU_MIB", "1000", 1);
     gather_again(&c, true, "heals");
-    usleep(20000); /* too short a wait only hides a fault */
-    CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 1);
+    check_nobody_begins(&c);
     release(&c);
     CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 2);
 }
@@ -115,20 +121,25 @@ TEST(nccl_ranks_that_share_a_gpu_share_its_room_too)
     next_generation(&c);
     start_standby(&c, LAST, "heals");
     gather(&c);
-    usleep(20000); /* too short a wait only hides a fault */
-    CHECK_INT(atomic_load(&c.board.head->id_generation), ==, 1);
+    check_nobody_begins(&c);
     release(&c);
+}
+
+/* All have begun, and one more is lost, whose place has a new process. */
+static void lose_another(struct crew *c)
+{
+    gather_again(c, true, "heals");
+    await_begun(c, LAST + 1);
+    kill(c->pid[LAST], SIGKILL);
+    CHECK_INT(crew_end(c, LAST), ==, KILLED);
+    next_generation(c);
+    start_worker(c, LAST, "heals");
 }
 
 TEST(nccl_a_second_death_is_no_news_to_those_that_have_begun)
 {
     struct crew c;
-    gather_again(&c, true, "heals");
-    await_begun(&c, LAST + 1);
-    kill(c.pid[LAST], SIGKILL);
-    CHECK_INT(crew_end(&c, LAST), ==, KILLED);
-    next_generation(&c);
-    start_worker(&c, LAST, "heals");
+    lose_another(&c);
     gather(&c);
     await_begun(&c, LAST); /* once more */
     release(&c);
@@ -137,12 +148,7 @@ TEST(nccl_a_second_death_is_no_news_to_those_that_have_begun)
 TEST(nccl_a_second_death_that_has_gone_at_once_is_no_news_either)
 {
     struct crew c;
-    gather_again(&c, true, "heals");
-    await_begun(&c, LAST + 1);
-    kill(c.pid[LAST], SIGKILL);
-    CHECK_INT(crew_end(&c, LAST), ==, KILLED);
-    next_generation(&c);
-    start_worker(&c, LAST, "heals");
+    lose_another(&c);
     while (!all_have_met(&c))
         await_bell(&c);
     release(&c);
