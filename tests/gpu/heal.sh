@@ -4,7 +4,7 @@
 # all ranks, by step (medians of ROUNDS, least and greatest of the last column); 30 losses in a row and what they leave; ranks that
 # are stopped or go round on the CPU; examples/train with and without kills. Exit code 1: something was wrong or a goal was missed.
 #
-#     tests/gpu/heal.sh [BUILD]          ROUNDS=10 LOSSES=30 KILLS=10 STEPS=4000 (1200 where GPUs are shared), and see lib.sh
+#     tests/gpu/heal.sh [BUILD]          ROUNDS=10 LOSSES=30 PAUSE=1200 (ms before each) KILLS=10 STEPS=4000 (1200 where GPUs are shared), and see lib.sh
 #
 # Where NCCL's part goes: its own "Init timings", of survivors and of standbys apart, and its calls of NVML, each in a run of its own,
 # for writing them takes time, too.
@@ -40,7 +40,7 @@ fi
 section shared_4_nccl_sync 75 120 measure 250 4 sync -- $share --standby=nccl
 section shared_4_timings 35 80 timings 4 -- $share --standby=nccl
 section shared_4_nvml 35 80 nvml_calls 4 -- $share --standby=nccl
-section losses $((${LOSSES:-30} * 2)) 120 losses "${LOSSES:-30}" 4 1200 -- $share --standby=nccl
+section losses $((${LOSSES:-30} * 2)) $((60 + ${LOSSES:-30} * 2)) losses "${LOSSES:-30}" 4 "${PAUSE:-1200}" -- $share --standby=nccl
 section stop 25 60 hung 4 stop -- $share
 section spin 25 60 hung 4 spin -- $share
 STEPS=${STEPS:-1200} section train 60 200 train_survives 4 $share --standby=nccl # 14 ms each

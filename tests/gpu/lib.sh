@@ -36,13 +36,12 @@ export GPU_RUN_MARK=$mark # of all that is started here
 
 # ---- what the scripts run ----
 
-# needs FILE...: of the build; what is missing is built
+# needs FILE...: of the build, up to date
 needs() {
-    local file missing=()
-    for file; do [ -e "$build/$file" ] || missing+=("$build/$file"); done
-    [ ${#missing[@]} = 0 ] && return
-    echo "== $SECONDS s: make ${missing[*]}"
-    make "${missing[@]}" >"$logs/make.log" 2>&1 || { tail -20 "$logs/make.log"; exit 2; }
+    local file
+    make "${@/#/$build/}" >"$logs/make.log" 2>&1 && return
+    for file; do [ -e "$build/$file" ] || { tail -20 "$logs/make.log"; exit 2; }; done
+    echo "make failed, see $logs/make.log: what stands in $build is tried"
 }
 # The jobs, linked with the real libraries; fake.sh has others.
 launch=$build/launch heal=$build/tests/gpu/heal fault=$build/tests/gpu/fault
