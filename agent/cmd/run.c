@@ -73,8 +73,7 @@ static int look(struct parts *parts, struct job_spec *spec, struct err *err)
         return exit_code;
     struct program *program = &parts->program;
     if (program_resolve(program, spec->argv, how_to_run(spec), &exit_code, err) < 0) {
-        if (exit_code == EXIT_CODE_NOT_FOUND)
-            suggest_program(spec->argv[0], err);
+        suggest_program(spec->argv[0], err);
         return exit_code;
     }
     return name_run(spec, err) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;

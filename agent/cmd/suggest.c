@@ -2,6 +2,7 @@
 #include "suggest.h"
 
 #include "../../config/fields.h"
+#include "../../config/foreign.h"
 #include "commands.h"
 
 #include <stdarg.h>
@@ -59,12 +60,31 @@ static bool is_file(const char *word, const char *suffix)
     return n < (int)sizeof path && access(path, F_OK) == 0;
 }
 
+/* "FOO=1", which a shell takes before a command, and no option. */
+static bool is_variable(const char *word)
+{
+    size_t n = strcspn(word, "=");
+    return word[n] && n > 0 && (*word < '0' || *word > '9') &&
+           strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static bool is_job_file(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0) && is_file(word, "");
+}
+
 void suggest_program(const char *word, struct err *err)
 {
     const struct field *field = field_find(word, strcspn(word, "="));
     const char *option = field ? field->name : strcmp(word, "version") == 0 ? word : NULL;
     const char *command = nearest_command(word);
-    if (strstr(err->text, "did you mean"))
+    const char *instead = foreign_find(FOREIGN_VERB, word, strlen(word));
+    if (is_job_file(word)) {
+        err_set(err, err->code, "'%s' is no program; did you mean --config=%s?", word, word);
+        return;
+    }
+    if (err->code != -ENOENT || strstr(err->text, "did you mean"))
         return;
     if (has_typographic_dash(word))
         append(err, "; it begins with a typographic dash: an option begins with a plain -");
@@ -74,6 +94,12 @@ void suggest_program(const char *word, struct err *err)
         append(err, "; did you mean %s.py?", word);
     else if (option)
         append(err, "; did you mean the option --%s?", option);
+    else if (is_variable(word))
+        append(err, "; variables stand before launch: %s launch ...", word);
+    else if (strpbrk(word, " \t"))
+        append(err, "; a program and its arguments are words of their own: no quotes around both");
+    else if (instead)
+        append(err, "; %s", instead);
     else if (command)
         append(err, "; did you mean the command: launch %s?", command);
 }

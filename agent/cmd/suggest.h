@@ -5,7 +5,8 @@
 
 #include "../../proto/err.h"
 
-/* Appends a guess to the error that says that the program was not found, if there is one. */
+/* Appends a guess to the error that says that the program was not found, if there is one; one that is a job file gets a line
+ * of its own. */
 void suggest_program(const char *word, struct err *err);
 
 /* -EINVAL: a word, "" for a missing one, is wrong in a command: which of its options (NULL-terminated; NULL: not asked) it was

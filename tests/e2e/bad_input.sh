@@ -52,6 +52,18 @@ refused 127 'stand behind the' --nproc-per-node=4 ' ' ./p.sh
 refused 127 'command: launch help' halp
 refused 127 'option --version' version
 refused 127 "'gone.py': No such file" gone.py
+# What somebody types who comes from mpirun, srun or docker.
+refused 2 'unknown option; --affinity' --map-by=core ./p.sh
+refused 2 'unknown option; a job has one server' -H node1:4 ./p.sh
+refused 2 'unknown option; --max-restarts' --restart=always ./p.sh
+refused 127 'stand before launch: N=1 launch' N=1 ./p.sh
+refused 127 'words of their own' './p.sh --lr=1'
+refused 127 'launch ps lists the jobs' list
+echo 'program: ./p.sh' >job.yaml
+refused 127 'did you mean --config=job.yaml' job.yaml
+refused 126 'did you mean --config=./job.yaml' ./job.yaml
+echo 'command: ./p.sh' >words.yaml
+refused 2 "words.yaml:1:1: unknown key 'command'; 'program'" --config=words.yaml
 PYTHON_EXEC=/no/such/python refused 127 'PYTHON_EXEC' train.py
 printf '#!/bin/sh\nPATH=/nowhere exec %s "$@"\n' "$LAUNCH" >pathless; chmod +x pathless
 LAUNCH=./pathless refused 127 'neither python nor python3' train.py
