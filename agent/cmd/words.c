@@ -150,7 +150,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
     if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them", NULL);
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
-        refuse(argv[0], "", "which signal?", NULL);
+        refuse(argv[0], "", "which signal? USR1 or 10 is one", NULL);
     else
         return -1;
     return EXIT_CODE_USAGE;

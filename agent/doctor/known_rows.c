@@ -358,6 +358,17 @@ const struct known KNOWN[] = {
      .signs = {"environment variable...expected, but not set"},
      .cause = "the program was started without a launcher, or lost its variables on the way",
      .fix = "launch -n N program sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT"},
+    {.name = "torch-no-group",
+     .signs = {"Default process group has not been initialized"},
+     .cause = "a collective was called before torch.distributed.init_process_group()",
+     .fix = "call it first; it needs no arguments but the backend, as launch sets what it reads"},
+    {.name = "local-rank",
+     .signs = {"arguments are required...--local_rank", "arguments are required...--local-rank",
+               "unrecognized arguments...--local_rank", "unrecognized arguments...--local-rank"},
+     .cause = "a script of torch.distributed.launch's days: --local-rank is no argument any more, "
+              "but the variable LOCAL_RANK",
+     .fix = "read LOCAL_RANK in the script; where it insists: script.py "
+            "--local_rank='${local_rank}'"},
     {.name = "torch-no-nccl",
      .signs = {"Distributed package doesn't have NCCL"},
      .cause = "this PyTorch was built without NCCL: a build for CPUs",
