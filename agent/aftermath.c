@@ -330,8 +330,11 @@ static struct known_reason find_reason(const struct report *r)
 static const char *find_hint(const struct aftermath *a, const struct report *r)
 {
     const struct failure *f = r->failure;
-    struct hint_facts facts = {
-        .reason = f->reason, .exit_code = f->exit_code, .signal = f->signal, .oom = a->oom};
+    struct hint_facts facts = {.reason = f->reason,
+                               .exit_code = f->exit_code,
+                               .signal = f->signal,
+                               .core = f->core,
+                               .oom = a->oom};
     return r->reason.known && !a->oom ? r->reason.known->fix : hints_find(&facts);
 }
 

@@ -12,6 +12,7 @@ struct hint_facts {
     enum reason reason;
     int exit_code; /* that the launcher gives for it */
     int signal;    /* 0: none */
+    bool core;     /* there is a core dump */
     bool oom;      /* the kernel's counters prove that memory ran out */
 };
 

@@ -174,8 +174,10 @@ static void enter_launch(struct job *job)
         job_post(job, EVENT_SPAWNED);
         return;
     }
-    job->failure =
-        (struct failure){.happened = true, .reason = REASON_SPAWN, .exit_code = EXIT_CODE_OURS};
+    job->failure = (struct failure){.happened = true,
+                                    .reason = REASON_SPAWN,
+                                    .exit_code = err.code == -EADDRNOTAVAIL ? EXIT_CODE_USAGE
+                                                                            : EXIT_CODE_OURS};
     snprintf(job->failure.what, sizeof job->failure.what, "%s", err.text);
     job_post(job, EVENT_SPAWN_FAILED);
 }

@@ -227,6 +227,16 @@ static int run(struct job_spec *spec, int gate)
     return exit_code;
 }
 
+/* A slip in a variable's name would go by unnoticed, as any name is allowed. */
+static void warn_of_variables(void)
+{
+    char meant[FIELD_ENV_BYTES];
+    for (char **word = environ; word && *word; word++)
+        if (suggest_variable(*word, meant))
+            log_warn("%.*s is not read by launch; did you mean %s?", (int)strcspn(*word, "="),
+                     *word, meant);
+}
+
 static int run_jobs(const struct job_spec *spec)
 {
     struct err err;
@@ -252,6 +262,7 @@ int cmd_run(int argc, char **argv)
     } else if (action != OPTS_RUN) {
         exit_code = show(&spec, action);
     } else {
+        warn_of_variables();
         exposed_warn(AT_FDCWD, ".", "the working directory",
                      "programs and modules that are found there may be theirs");
         exit_code = spec.jobs ? run_jobs(&spec) : run(&spec, -1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "suggest.h"
 
-#include "../../config/fields.h"
 #include "../../config/foreign.h"
 #include "commands.h"
 
@@ -96,10 +95,32 @@ void suggest_program(const char *word, struct err *err)
         append(err, "; did you mean the option --%s?", option);
     else if (is_variable(word))
         append(err, "; variables stand before launch: %s launch ...", word);
-    else if (strpbrk(word, " \t"))
+    else if (strpbrk(word, " \t") && !is_file(word, ""))
         append(err, "; a program and its arguments are words of their own: no quotes around both");
     else if (instead)
         append(err, "; %s", instead);
     else if (command)
         append(err, "; did you mean the command: launch %s?", command);
+}
+
+const char *suggest_variable(const char *word, char buf[FIELD_ENV_BYTES])
+{
+    const size_t n = strcspn(word, "="), before = strncmp(word, "LAUNCH_", 7) == 0 ? 7
+                                                  : strncmp(word, "PET_", 4) == 0  ? 4
+                                                                                   : 0;
+    bool found = false;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; before && i < FIELDS_N; i++) {
+        char ours[FIELD_ENV_BYTES];
+        const char *known = before == 4 ? FIELDS[i].pet : field_env(&FIELDS[i], ours);
+        if (!known || FIELDS[i].group == GROUP_FILE)
+            continue;
+        if (strlen(known) == n && memcmp(known, word, n) == 0)
+            return NULL;
+        if (field_is_nearer(word + before, n - before, known + before, &best)) {
+            snprintf(buf, FIELD_ENV_BYTES, "%s", known);
+            found = true;
+        }
+    }
+    return found ? buf : NULL;
 }
