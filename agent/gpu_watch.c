@@ -22,7 +22,7 @@
 #define HELPER_AFTER_MS 500
 #define NOBODY_AFTER_MS 10000 /* nobody has CUDA open yet, and nobody would tell: look again then */
 #define UVM_NODE "/dev/nvidia-uvm" /* every process that has CUDA opens it */
-#define REAP_MS 50            /* for a killed helper to end; later it is reaped as any child */
+#define REAP_MS 50                 /* for a killed helper to end; later it is reaped as any child */
 
 void gpu_watch_init(struct gpu_watch *w, uv_loop_t *loop, const struct job_spec *spec,
                     const struct plan *plan, const char *sysroot)
