@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #define CHILDREN_BYTES 4096
+#define PIDS_MAX (1 << 22) /* the kernel's own limit */
 #define MAX_DEPTH                                                                                  \
     32 /* a process chain below a worker; deeper ones are reached after re-parenting */
 
@@ -55,6 +56,17 @@ static bool visit_thread(const char *path, visit_fn *visit, void *user)
     return true;
 }
 
+/* Where there is no /proc: who can be waited for is a child of ours. Takes half a second, as every number may be one's. */
+static void visit_waitable(visit_fn *visit, void *user)
+{
+    siginfo_t info = {0};
+    int how = WEXITED | WNOHANG | WNOWAIT;
+    bool any = waitid(P_ALL, 0, &info, how) == 0;
+    for (pid_t pid = 2; any && pid < PIDS_MAX; pid++)
+        if (waitid(P_PID, (id_t)pid, &info, how) == 0)
+            visit(user, pid);
+}
+
 /* Calls visit for each child of pid (0: of this process). Children belong to the thread that forked them. */
 static void visit_children(pid_t pid, visit_fn *visit, void *user)
 {
@@ -64,6 +76,8 @@ static void visit_children(pid_t pid, visit_fn *visit, void *user)
     else
         snprintf(path, sizeof path, "/proc/self/task");
     DIR *tasks = opendir(path);
+    if (!tasks && !pid)
+        visit_waitable(visit, user);
     if (!tasks)
         return;
     struct dirent *entry;
