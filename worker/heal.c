@@ -185,9 +185,7 @@ static void consent(struct launch *l)
 {
     if (atomic_fetch_or(&l->slot->join_flags, BOARD_JOIN_CAN_HEAL) & BOARD_JOIN_CAN_HEAL)
         return;
-    uint64_t one = 1;
-    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
-        return; /* the agent is gone; whoever is left of it ends us */
+    worker_ring(l);
 }
 
 int launch_meet(struct launch *l)
@@ -311,10 +309,8 @@ static void withdraw_from_oom_killer(const char *before)
 /* It is not in the way of anybody any more: the agent may raise its priority again. */
 static void tell_warm(const struct launch *l, struct board_slot *slot)
 {
-    uint64_t one = 1;
     atomic_store_explicit(&slot->stage, STAGE_JOINED, memory_order_release);
-    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
-        return; /* the agent is gone */
+    worker_ring(l);
 }
 
 static void set_variable(const char *name, uint32_t value, int overwrite)
