@@ -80,7 +80,8 @@ void news_note_early_leaver(struct job *job, const struct rank *rank)
 {
     note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
     snprintf(job->failure.what, sizeof job->failure.what, "%s",
-             news_never_joined(job, rank->index)
+             job->life.state == JOB_HEAL ? "ended with 0 instead of meeting the others"
+             : news_never_joined(job, rank->index)
                  ? "ended with 0 without calling launch_join(), which others wait in"
                  : "ended with 0 after launch_join() and without launch_leave()");
 }
@@ -108,7 +109,7 @@ void news_on_rank_exit(void *user, struct rank *rank)
     log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
               rank->signalled ? "signal" : "code", rank->code);
     host_board_look_at(&job->attempt.board, rank->index);
-    bool known = heal_knows(job, rank->index);
+    bool known = heal_knows(job, rank->index) || heal_calls_back(job, rank->index);
     if (known) {
         log_debug("rank %u: its loss is known", rank->index);
     } else if (!job->relay && rank->signalled && rank->code == SIGPIPE &&

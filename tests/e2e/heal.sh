@@ -115,6 +115,10 @@ at_the_end; : >over; until_true has_left 0 || fail "rank 0 ends: $(cat said)"
 kill -9 "$(cat pid.1)"; ends 2 "a rank had ended"
 at_the_end --heal-timeout=2; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
 kill -9 "$(cat pid.1)"; ends '[3-9]' "a rank that does not end"; told "its end" 'rank 0 had done its work and has not ended within 2 s .*; it is killed'
+# It leaves when it hears of the loss, before it is called back: no second loss, nor one when it takes long to end.
+: >over; heals --max-restarts=1 "$job" 100 1=kill@50/1 0=leave@again/1; finished 4 50500 2 "a rank leaves while another is replaced"
+rm over; heals --heal-timeout=2 "$job" 100 1=kill@50/1 0=leave@again/1; finished 4 50500 '[3-9]' "one that has left so and does not end"
+told "its end" 'rank 0 had done its work and has not ended within 2 s .*; it is killed'
 
 # What a dead rank leaves behind goes, what the others started stays.
 worker tree.sh <<W
