@@ -137,7 +137,8 @@ static void tell_loss(const struct job *job, uint32_t rank, enum loss loss)
         snprintf(next, sizeof next, "it is replaced (restart %u of %u)", verdict->counted + 1,
                  job->config->spec->max_restarts);
     else
-        snprintf(next, sizeof next, "the job goes on with %u ranks", board_of(job)->members);
+        snprintf(next, sizeof next, "the job goes on with %u rank%s", board_of(job)->members,
+                 board_of(job)->members == 1 ? "" : "s");
     log_warn("rank %u of %u %s (pid %d); %s", rank, job->world_size, f->what, (int)f->pid, next);
     for (const char *line = f->evidence; line && *line; line += strcspn(line, "\n") + 1) {
         size_t n = strcspn(line, "\n");
