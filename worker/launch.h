@@ -81,7 +81,8 @@ LAUNCH_API int launch_join(struct launch **ret, unsigned flags);
  *     return r;                   from launch_main(): exit code 0 */
 LAUNCH_API void launch_catch_stop(struct launch *l);
 
-/* Leaves the group; frees l and everything asked of it (communicator, stream). NULL is fine.
+/* Leaves the group; frees l and everything asked of it (communicator, stream): with a communicator it waits for the other
+ * ranks to leave, too, 5 s at most. NULL is fine.
  * Other ranks may still be running; a collective of theirs that needs this one fails with LAUNCH_FAILED. */
 LAUNCH_API void launch_leave(struct launch *l);
 
