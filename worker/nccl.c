@@ -330,9 +330,13 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
         if (r != LAUNCH_OK || !n->line)
             return r;
     }
+    r = line_enter(n->line); /* or the guard may be about to free it */
+    if (r != LAUNCH_OK)
+        return r;
     *ret_comm = n->line->comm;
     if (ret_stream)
         *ret_stream = n->line->stream;
+    line_leave(n->line);
     return LAUNCH_OK;
 }
 
