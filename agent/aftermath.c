@@ -330,8 +330,12 @@ static struct known_reason find_reason(const struct report *r)
 static const char *find_hint(const struct aftermath *a, const struct report *r)
 {
     const struct failure *f = r->failure;
-    struct hint_facts facts = {
-        .reason = f->reason, .exit_code = f->exit_code, .signal = f->signal, .oom = a->oom};
+    struct hint_facts facts = {.reason = f->reason,
+                               .exit_code = f->exit_code,
+                               .signal = f->signal,
+                               .state_lost = f->reason == REASON_RENDEZVOUS && !f->has_rank &&
+                                             f->exit_code == EXIT_CODE_OURS,
+                               .oom = a->oom};
     return r->reason.known && !a->oom ? r->reason.known->fix : hints_find(&facts);
 }
 

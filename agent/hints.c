@@ -46,7 +46,7 @@ const char *hints_find(const struct hint_facts *facts)
     if (facts->oom)
         return "memory ran out: a smaller batch, fewer data loaders, or a higher limit (the "
                "cgroup's memory.max)";
-    if (facts->reason == REASON_RENDEZVOUS)
+    if (facts->reason == REASON_RENDEZVOUS && !facts->state_lost)
         return "every rank must call launch_join(), and launch_leave() before it ends";
     for (size_t i = 0; i < ARRAY_LEN(HINTS); i++)
         if (fits(&HINTS[i], facts))

@@ -10,9 +10,10 @@
 
 struct hint_facts {
     enum reason reason;
-    int exit_code; /* that the launcher gives for it */
-    int signal;    /* 0: none */
-    bool oom;      /* the kernel's counters prove that memory ran out */
+    int exit_code;   /* that the launcher gives for it */
+    int signal;      /* 0: none */
+    bool state_lost; /* all have come, and none has the job's state */
+    bool oom;        /* the kernel's counters prove that memory ran out */
 };
 
 /* One sentence or two without a final newline; NULL: nothing is known. */
