@@ -74,8 +74,9 @@ LAUNCH_API int launch_nccl_leave(struct launch *l, ncclResult_t result);
  * error and the generation. LAUNCH_OK: the work is done and nobody was lost meanwhile.
  * LAUNCH_AGAIN: at once; the results are not to be used, and memory that a collective was to write to
  * is the job's again after launch_meet(). LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL error, and the
- * communicator is aborted. Where processes outlive other ranks, an error that a lost peer would explain is none for 10 s: it is
- * LAUNCH_AGAIN as soon as the launcher tells of a loss. LAUNCH_INVALID: no communicator, or the stream is being captured. */
+ * communicator is aborted. Where processes outlive other ranks, an error that a lost peer would explain is none for 10 s, one
+ * that it may explain (CUDA's, the system's) for 2 s: it is LAUNCH_AGAIN as soon as the launcher tells of a loss.
+ * LAUNCH_INVALID: no communicator, or the stream is being captured. */
 LAUNCH_API int launch_nccl_wait(struct launch *l);
 
 #ifdef __cplusplus

@@ -17,7 +17,8 @@
 #define WAIT_NAP_MAX_NS 200000ull     /* ... and never less closely than this */
 #define ASYNC_LOOK_NS 100000ull       /* between two looks at NCCL's asynchronous error */
 #define SPIN_MAX_NS 200000ull         /* while NCCL's thread takes a call in */
-#define NEWS_NS (10 * NS_PER_S)       /* the agent's news of a death come so soon */
+#define NEWS_NS (10 * NS_PER_S)       /* the agent's news of a death surely come so soon */
+#define NEWS_MAYBE_NS (2 * NS_PER_S)  /* ... and mostly so soon */
 #define BEGIN_BYTES (1ull << 30)      /* free memory that a communicator surely fits into */
 #define NCCL_HAS_MULTI_RANK_GPU 23003 /* first version that lets ranks share a GPU by itself */
 
@@ -89,10 +90,15 @@ static ncclResult_t async_error(const struct nccl *n)
     return asked == ncclSuccess ? e : asked;
 }
 
-/* NCCL may notice that a rank is gone before the agent has told of it, which makes all the difference to the job. */
-static bool is_news(const struct nccl *n, ncclResult_t e)
+/* NCCL may notice that a rank is gone before the agent has told of it, which makes all the difference to the job: by a
+ * connection that is closed, or, while it connects, by the other's memory or files that are no more. */
+static uint64_t await_news_ns(const struct nccl *n, ncclResult_t e)
 {
-    return e == ncclRemoteError && nccl_outlives(n->l);
+    if (!nccl_outlives(n->l))
+        return 0;
+    if (e == ncclRemoteError)
+        return NEWS_NS;
+    return e == ncclUnhandledCudaError || e == ncclSystemError ? NEWS_MAYBE_NS : 0;
 }
 
 int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t deadline_ns)
@@ -114,7 +120,7 @@ int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t d
         if (!spin_until_ns)
             spin_until_ns = now_ns + spin_ns(n->l);
         if (e != ncclInProgress && !news_until_ns)
-            news_until_ns = is_news(n, e) ? now_ns + NEWS_NS : now_ns;
+            news_until_ns = now_ns + await_news_ns(n, e);
         if (e != ncclInProgress && (now_ns >= news_until_ns || now_ns >= deadline_ns))
             return nccl_fail(n, call, e);
         if (now_ns >= deadline_ns)

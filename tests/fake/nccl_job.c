@@ -275,7 +275,7 @@ static ncclResult_t fail_at_once(struct launch *l)
 {
     atomic_store(&launch_device_slot(l)->step, 1);
     ring_bell(l);
-    return ncclRemoteError;
+    return getenv("FAKE_NCCL_REMOTE") ? ncclRemoteError : ncclSystemError;
 }
 
 static int fails_early(struct launch *l)

@@ -383,11 +383,15 @@ TEST(nccl_an_error_in_a_generation_that_is_over_is_none)
 
 TEST(nccl_an_error_before_the_agent_tells_of_a_death_is_none)
 {
-    struct crew c;
-    crew_run(&c, 1, 1, 0, "fails-early");
-    await_entered(&c);
-    next_generation(&c);
-    CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
+    for (int remote = 0; remote < 2; remote++) {
+        struct crew c;
+        if (remote)
+            setenv("FAKE_NCCL_REMOTE", "1", 1);
+        crew_run(&c, 1, 1, 0, "fails-early");
+        await_entered(&c);
+        next_generation(&c);
+        CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
+    }
 }
 
 TEST(nccl_an_error_while_the_job_ends_is_none)
