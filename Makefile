@@ -10,6 +10,7 @@
 # make fuzz             libFuzzer on all that comes from outside, FUZZ_SECONDS=60 each (T=board for one); needs clang
 # make example          config/example.yaml anew, from the table of settings
 # make torture          does random things to N=200 random jobs, lets jobs race for GPUs N=200 times, heals one HEALS=1000 times   (SEED=)
+# make soak             two jobs that lose ranks for HOURS=2: flat memory and descriptors, logged in build/soak.csv (SEED=)
 # make install clean deps
 # make deb              build/launch_VERSION_ARCH.deb: what install makes, as a Debian package
 #
@@ -155,7 +156,7 @@ HELPERS := $(B)/launch-run $(B)/launch-bench $(addprefix $(B)/launch-bench-,$(GP
 BUILT += $(HELPERS)
 endif
 
-.PHONY: all check run-tests demo lint analyze bench bench-deps fuzz example torture install deb clean deps tools FORCE
+.PHONY: all check run-tests demo lint analyze bench bench-deps fuzz example torture soak install deb clean deps tools FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -443,6 +444,10 @@ torture: $(B)/launch $(FAKES)
 	python3 tests/torture/leases.py -n $(N) $(if $(SEED),-s $(SEED)) $<
 	python3 tests/torture/heal.py -n $(HEALS) $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
 	python3 tests/torture/heal.py -n 100 --gpus $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
+
+HOURS ?= 2
+soak: $(B)/launch $(FAKES)
+	python3 tests/torture/soak.py --hours $(HOURS) --log $(B)/soak.csv $(if $(SEED),-s $(SEED)) $< $(B)/tests/fake/heal_job
 
 # ---- install ----
 D = $(DESTDIR)$(PREFIX)

@@ -334,6 +334,8 @@ static const char *find_hint(const struct aftermath *a, const struct report *r)
                                .exit_code = f->exit_code,
                                .signal = f->signal,
                                .core = f->core,
+                               .state_lost = f->reason == REASON_RENDEZVOUS && !f->has_rank &&
+                                             f->exit_code == EXIT_CODE_OURS,
                                .oom = a->oom};
     return r->reason.known && !a->oom ? r->reason.known->fix : hints_find(&facts);
 }

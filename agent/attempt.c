@@ -99,6 +99,8 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
         .cgroup_fd = c->cgroup_fd,
         .inherited = c->inherited,
     };
+    if (is_rank)
+        host_board_occupy(&a->board, rank->index);
     int rc = rank_start(rank, c->loop, a->group, &request, err);
     rank->generation = c->job.generation;
     rank->background = request.background;
@@ -150,6 +152,7 @@ int attempt_use_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
     if (rc < 0)
         return rc;
     rank_move(&c->ranks[rank], &c->spares[i]);
+    host_board_occupy(&a->board, rank);
     host_board_assign(&a->board, i, rank);
     return 0;
 }

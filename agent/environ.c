@@ -185,7 +185,9 @@ static void add_shared_gpu(struct environ *e, const struct environ_job *job, uin
     add_default(e, "NCCL_IB_DISABLE", "1");
     add_default(e, "NCCL_NVLS_ENABLE", "0");
     add_default(e, "NCCL_MNNVL_ENABLE", "0");
-    add_default(e, "NCCL_MAX_CTAS", "4"); /* all ranks' kernels must fit on one GPU at once */
+    /* The ranks' kernels wait for each other and take turns on the GPU. With one block each a collective takes half the time that it
+     * takes with 2 or 4: 4 ranks on an H200, all-reduce of 4 KiB to 2 MiB 14 against 27 ms, 16 MiB 27 against 54 (NCCL 2.28). */
+    add_default(e, "NCCL_MAX_CTAS", "1");
 }
 
 static void add_healing(struct environ *e)

@@ -10,16 +10,19 @@
 #include "watch.h"
 #include "xid.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <time.h>
 
 /* NVML takes locks of the driver that workers need when they begin. */
 #define HELPER_AFTER_MS 500
-#define NOBODY_AFTER_MS 10000 /* nobody has CUDA open yet: look again then */
-#define REAP_MS 50            /* for a killed helper to end; later it is reaped as any child */
+#define NOBODY_AFTER_MS 10000 /* nobody has CUDA open yet, and nobody would tell: look again then */
+#define UVM_NODE "/dev/nvidia-uvm" /* every process that has CUDA opens it */
+#define REAP_MS 50                 /* for a killed helper to end; later it is reaped as any child */
 
 void gpu_watch_init(struct gpu_watch *w, uv_loop_t *loop, const struct job_spec *spec,
                     const struct plan *plan, const char *sysroot)
@@ -30,6 +33,7 @@ void gpu_watch_init(struct gpu_watch *w, uv_loop_t *loop, const struct job_spec 
                             .plan = plan,
                             .sysroot = sysroot,
                             .log_fd = -1,
+                            .uvm_fd = -1,
                             .fd = -1,
                             .pidfd = -1};
     w->used = n < plan->world_size ? n : plan->world_size;
@@ -106,9 +110,16 @@ static void on_log(void *user)
 
 /* ---- the helper ---- */
 
+static void forget_uvm(struct gpu_watch *w)
+{
+    watch_stop(&w->uvm_watch);
+    close_fd(&w->uvm_fd);
+}
+
 static void end_helper(struct gpu_watch *w)
 {
     uv_timer_stop(&w->timer);
+    forget_uvm(w);
     watch_stop(&w->watch);
     close_fd(&w->fd);
     if (w->pidfd < 0)
@@ -166,13 +177,39 @@ static void start_helper(struct gpu_watch *w)
         w->watch = watch_start(w->loop, w->fd, on_news, w);
 }
 
+/* Tells when somebody opens CUDA; so that a job that never does wakes nobody up. */
+static void watch_uvm(struct gpu_watch *w, void (*on_opened)(void *user))
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s" UVM_NODE, w->sysroot) >= (int)sizeof path)
+        return;
+    w->uvm_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (w->uvm_fd >= 0 && inotify_add_watch(w->uvm_fd, path, IN_OPEN) >= 0)
+        w->uvm_watch = watch_start(w->loop, w->uvm_fd, on_opened, w);
+    if (!w->uvm_watch) /* the driver's module is not loaded yet, or there are too many of us */
+        forget_uvm(w);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void on_uvm(void *user)
+{
+    struct gpu_watch *w = user;
+    forget_uvm(w);
+    uv_timer_start(&w->timer, on_timer, HELPER_AFTER_MS, 0);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct gpu_watch *w = timer->data;
     if (gpu_users_none(w->sysroot))
-        uv_timer_start(&w->timer, on_timer, NOBODY_AFTER_MS, 0);
-    else
+        watch_uvm(w, on_uvm);
+    if (!gpu_users_none(w->sysroot)) { /* nor has somebody opened it just before */
+        forget_uvm(w);
         start_helper(w);
+    } else if (!w->uvm_watch) {
+        uv_timer_start(&w->timer, on_timer, NOBODY_AFTER_MS, 0);
+    }
 }
 
 /* ---- life ---- */
@@ -190,7 +227,7 @@ void gpu_watch_open(struct gpu_watch *w)
 
 void gpu_watch_start(struct gpu_watch *w)
 {
-    if (!w->timer.data || w->fd >= 0 || uv_is_active((uv_handle_t *)&w->timer))
+    if (!w->timer.data || w->fd >= 0 || w->uvm_fd >= 0 || uv_is_active((uv_handle_t *)&w->timer))
         return;
     uv_update_time(w->loop);
     uv_timer_start(&w->timer, on_timer, HELPER_AFTER_MS, 0);

@@ -25,7 +25,9 @@ struct gpu_watch {
     int log_fd; /* owned; -1: not open, or not to be had */
     struct watch *log_watch;
     uv_timer_t timer; /* the helper's start */
-    int fd, pidfd;    /* owned: of the helper */
+    int uvm_fd;       /* owned: inotify, while nobody has CUDA open; else -1 */
+    struct watch *uvm_watch;
+    int fd, pidfd; /* owned: of the helper */
     struct watch *watch;
     uint8_t index[GPU_MAX]; /* GPU of the list of each that the helper was given */
     unsigned asked;

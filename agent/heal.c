@@ -74,7 +74,7 @@ static bool has_left(const struct job *job, uint32_t i)
 {
     const struct rank *rank = &job->group.ranks[i];
     return rank->ended ? rank->reason == REASON_NONE
-                       : rank_alive(rank) && host_board_stage(board_of(job), i) == STAGE_LEFT;
+                       : rank_alive(rank) && host_board_has_left(board_of(job), i);
 }
 
 /* Ranks that can go on without the lost one. */
@@ -137,7 +137,8 @@ static void tell_loss(const struct job *job, uint32_t rank, enum loss loss)
         snprintf(next, sizeof next, "it is replaced (restart %u of %u)", verdict->counted + 1,
                  job->config->spec->max_restarts);
     else
-        snprintf(next, sizeof next, "the job goes on with %u ranks", board_of(job)->members);
+        snprintf(next, sizeof next, "the job goes on with %u rank%s", board_of(job)->members,
+                 board_of(job)->members == 1 ? "" : "s");
     log_warn("rank %u of %u %s (pid %d); %s", rank, job->world_size, f->what, (int)f->pid, next);
     for (const char *line = f->evidence; line && *line; line += strcspn(line, "\n") + 1) {
         size_t n = strcspn(line, "\n");
@@ -154,6 +155,15 @@ static void call_back_finished(struct job *job)
     for (uint32_t i = 0; i < job->world_size; i++)
         if (!heal_knows(job, i) && has_left(job, i))
             job->heal.loss[i] = LOSS_PENDING;
+}
+
+bool heal_calls_back(struct job *job, uint32_t i)
+{
+    if (job->life.state != JOB_HEAL || job->group.ranks[i].reason != REASON_NONE ||
+        !host_board_has_left(board_of(job), i) || survivors(job, i) == 0)
+        return false;
+    job->heal.loss[i] = LOSS_PENDING;
+    return true;
 }
 
 bool heal_accept(struct job *job, uint32_t lost)
@@ -363,6 +373,7 @@ static void on_deadline(uv_timer_t *timer)
         job_post(job, EVENT_RANK_LOST);
         return;
     }
+    call_back_finished(job);
     for (uint32_t i = 0; goes_on && i < job->world_size; i++) {
         bool awaited = rank_alive(&job->group.ranks[i]) &&
                        !host_board_is_member(board_of(job), i) &&

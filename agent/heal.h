@@ -51,6 +51,10 @@ bool heal_accept(struct job *job, uint32_t rank);
  * -EBUSY: not now. Posts EVENT_HEAL. */
 MUST_CHECK int heal_grow(struct job *job, int rank, struct err *err);
 
+/* The rank has ended with 0, and its work was done when it left, before it heard that it is needed again. True: it is replaced as
+ * those are that had left before; its end is no news. */
+bool heal_calls_back(struct job *job, uint32_t rank);
+
 /* The rank's loss is known: its end is no news. */
 bool heal_knows(const struct job *job, uint32_t rank);
 

@@ -48,7 +48,7 @@ const char *hints_find(const struct hint_facts *facts)
                "cgroup's memory.max)";
     if (facts->core)
         return "gdb PROGRAM CORE, and bt in it, shows where it was";
-    if (facts->reason == REASON_RENDEZVOUS)
+    if (facts->reason == REASON_RENDEZVOUS && !facts->state_lost)
         return "every rank must call launch_join(), and launch_leave() before it ends";
     for (size_t i = 0; i < ARRAY_LEN(HINTS); i++)
         if (fits(&HINTS[i], facts))

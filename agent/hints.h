@@ -10,10 +10,11 @@
 
 struct hint_facts {
     enum reason reason;
-    int exit_code; /* that the launcher gives for it */
-    int signal;    /* 0: none */
-    bool core;     /* there is a core dump */
-    bool oom;      /* the kernel's counters prove that memory ran out */
+    int exit_code;   /* that the launcher gives for it */
+    int signal;      /* 0: none */
+    bool state_lost; /* all have come, and none has the job's state */
+    bool core;       /* there is a core dump */
+    bool oom;        /* the kernel's counters prove that memory ran out */
 };
 
 /* One sentence or two without a final newline; NULL: nothing is known. */

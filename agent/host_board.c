@@ -57,13 +57,25 @@ bool host_board_can_heal(const struct host_board *hb, uint32_t rank)
     return atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CAN_HEAL;
 }
 
-bool host_board_catches_stop(const struct host_board *hb, uint32_t rank, uint32_t born)
+/* Of any generation; NONE: its process has told nothing yet. */
+static unsigned last_stage(const struct host_board *hb, uint32_t rank)
 {
     if (!hb->board.head)
-        return false;
+        return STAGE_NONE;
     const struct board_slot *slot = board_slot(&hb->board, rank);
-    return atomic_load(&slot->generation) >= born && is_members(atomic_load(&slot->stage)) &&
-           (atomic_load(&slot->join_flags) & BOARD_JOIN_CATCHES_STOP);
+    bool its_own = atomic_load(&slot->generation) >= hb->since[rank];
+    return its_own ? atomic_load(&slot->stage) : STAGE_NONE;
+}
+
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank)
+{
+    return is_members(last_stage(hb, rank)) &&
+           (atomic_load(&board_slot(&hb->board, rank)->join_flags) & BOARD_JOIN_CATCHES_STOP);
+}
+
+bool host_board_has_left(const struct host_board *hb, uint32_t rank)
+{
+    return last_stage(hb, rank) == STAGE_LEFT;
 }
 
 uint32_t host_board_false_stop(const struct host_board *hb, uint32_t rank)
@@ -132,8 +144,9 @@ int host_board_open(struct host_board *hb, uv_loop_t *loop, const struct board_c
         return rc;
     hb->seen = calloc(config->world_size, sizeof *hb->seen);
     hb->dropped = calloc(config->world_size, sizeof *hb->dropped);
+    hb->since = calloc(config->world_size, sizeof *hb->since);
     hb->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!hb->seen || !hb->dropped)
+    if (!hb->seen || !hb->dropped || !hb->since)
         rc = err_set_errno(err, -ENOMEM, "board");
     else if (hb->bell < 0)
         rc = err_set_errno(err, -errno, "board: eventfd");
@@ -174,6 +187,11 @@ void host_board_next(struct host_board *hb, uint32_t generation, uint64_t timeou
     for (uint32_t i = 0, rank = 0; i < hb->world_size; i++)
         atomic_store(&board_slot(&hb->board, i)->rank, hb->dropped[i] ? BOARD_NO_RANK : rank++);
     board_bump_epoch(&hb->board);
+}
+
+void host_board_occupy(struct host_board *hb, uint32_t place)
+{
+    hb->since[place] = hb->generation;
 }
 
 void host_board_vacate(struct host_board *hb, uint32_t spare)
@@ -288,6 +306,8 @@ void host_board_close(struct host_board *hb)
     close_fd(&hb->bell);
     free(hb->seen);
     free(hb->dropped);
+    free(hb->since);
     hb->seen = NULL;
     hb->dropped = NULL;
+    hb->since = NULL;
 }

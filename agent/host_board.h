@@ -21,6 +21,7 @@ struct host_board {
     bool gathered;    /* the generation is; this and `dropped`: the board's own word is anybody's */
     uint8_t *seen;    /* owned: enum stage last told to on_stage, one per rank */
     bool *dropped;    /* owned: places without a rank */
+    uint32_t *since;  /* owned: generation in which the process of each place got it */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void (*on_bell)(void *user); /* after each ring; NULL: nobody wants to know */
     void *user;
@@ -42,6 +43,9 @@ void host_board_drop(struct host_board *hb, uint32_t place);
 
 /* From the next generation on a place that was dropped has a rank again, and those behind it move down. */
 void host_board_regain(struct host_board *hb, uint32_t place);
+
+/* The place is about to get a process: what its slot told before is another's. */
+void host_board_occupy(struct host_board *hb, uint32_t place);
 
 /* Before a standby is started in a spare slot, and when it gets its place. */
 void host_board_vacate(struct host_board *hb, uint32_t spare);
@@ -77,9 +81,11 @@ bool host_board_is_member(const struct host_board *hb, uint32_t rank);
 /* It called launch_meet(). */
 bool host_board_can_heal(const struct host_board *hb, uint32_t rank);
 
-/* It is a member, if only of an earlier generation, that wants to hear of a requested end from launch_check() only. born: the
- * generation in which its process was started; what its slot told before is another's. */
-bool host_board_catches_stop(const struct host_board *hb, uint32_t rank, uint32_t born);
+/* It is a member, if only of an earlier generation, that wants to hear of a requested end from launch_check() only. */
+bool host_board_catches_stop(const struct host_board *hb, uint32_t rank);
+
+/* It has left, in this generation or in an earlier one. */
+bool host_board_has_left(const struct host_board *hb, uint32_t rank);
 
 /* The word for which the rank's job got LAUNCH_STOP, if host_board_stop() was not called: some worker has written over the
  * board. 0: all is well. */

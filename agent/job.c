@@ -227,7 +227,7 @@ static void enter_stop(struct job *job)
     for (uint32_t i = 0; i < job->world_size; i++) {
         /* Who asks launch_check() has its word there; of another rank's failure nobody can save anything. */
         struct rank *rank = &job->group.ranks[i];
-        if (!asked || !host_board_catches_stop(&job->attempt.board, i, rank->generation))
+        if (!asked || !host_board_catches_stop(&job->attempt.board, i))
             rank_signal(rank, sig);
     }
     /* A stopped process does not see a signal before it goes on. */

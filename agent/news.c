@@ -80,7 +80,8 @@ void news_note_early_leaver(struct job *job, const struct rank *rank)
 {
     note_failure(job, rank, REASON_RENDEZVOUS, EXIT_CODE_OURS);
     snprintf(job->failure.what, sizeof job->failure.what, "%s",
-             news_never_joined(job, rank->index)
+             job->life.state == JOB_HEAL ? "ended with 0 instead of meeting the others"
+             : news_never_joined(job, rank->index)
                  ? "ended with 0 without calling launch_join(), which others wait in"
                  : "ended with 0 after launch_join() and without launch_leave()");
 }
@@ -102,15 +103,23 @@ void news_on_hang(void *user, uint32_t rank, const char *what, const char *evide
     lose(job, rank, EVENT_HANG);
 }
 
+/* Its loss is known; or its work was done and it is needed again, which is no loss, unless it has failed after all. */
+static bool is_expected(struct job *job, const struct rank *rank)
+{
+    bool failed = rank->reason == REASON_EXIT || rank->reason == REASON_SIGNAL;
+    return heal_knows(job, rank->index) ? rank->suspected || !failed
+                                        : heal_calls_back(job, rank->index);
+}
+
 void news_on_rank_exit(void *user, struct rank *rank)
 {
     struct job *job = user;
     log_debug("rank %u: pid %d ended (%s %d)", rank->index, (int)rank->last_pid,
               rank->signalled ? "signal" : "code", rank->code);
     host_board_look_at(&job->attempt.board, rank->index);
-    bool known = heal_knows(job, rank->index);
-    if (known) {
-        log_debug("rank %u: its loss is known", rank->index);
+    bool expected = is_expected(job, rank);
+    if (expected) {
+        log_debug("rank %u: that was expected", rank->index);
     } else if (!job->relay && rank->signalled && rank->code == SIGPIPE &&
                outlet_reader_gone(STDOUT_FILENO)) {
         news_on_outlet_gone(job, RELAY_STDOUT); /* a single worker sees it before we do */
@@ -131,7 +140,7 @@ void news_on_rank_exit(void *user, struct rank *rank)
         relay_rank_drain(job->relay, rank->index, DRAIN_MS);
     if (group_note_exit(&job->group, rank->index))
         job_post(job, EVENT_ENDED);
-    if (known && job->life.state == JOB_HEAL)
+    if (expected && job->life.state == JOB_HEAL)
         job_post(job, EVENT_HEAL);
     if (job->heal.loss[rank->index] == LOSS_FOR_GOOD) {
         leftovers_kill_of(&job->group, rank->seat, rank->generation);

@@ -79,8 +79,8 @@ struct restart_verdict restart_decide(const struct restart_policy *policy,
     for (size_t i = 0; i < history->n; i++) {
         if (!counts(policy, &history->past[i], now_ms))
             continue;
-        verdict.counted++;
-        of_class += history->past[i].class == verdict.class;
+        verdict.counted += history->past[i].times;
+        of_class += history->past[i].class == verdict.class ? history->past[i].times : 0;
     }
     verdict.why = over(history, failure);
     if (verdict.why)
@@ -122,6 +122,11 @@ struct restart_policy restart_policy_of(const struct job_spec *spec)
 int restart_remember(struct restart_history *history, const struct restart_policy *policy,
                      enum restart_class class, uint64_t now_ms)
 {
+    for (size_t i = 0; i < history->n && policy->window_ms == 0; i++)
+        if (history->past[i].class == class) {
+            history->past[i].times += history->past[i].times < UINT32_MAX;
+            return 0;
+        }
     size_t old = 0;
     while (old < history->n && !counts(policy, &history->past[old], now_ms))
         old++;
@@ -136,7 +141,8 @@ int restart_remember(struct restart_history *history, const struct restart_polic
         history->past = past;
         history->room = room;
     }
-    history->past[history->n++] = (struct restart_past){.at_ms = now_ms, .class = class};
+    history->past[history->n++] =
+        (struct restart_past){.at_ms = now_ms, .class = class, .times = 1};
     return 0;
 }
 

@@ -35,10 +35,11 @@ struct restart_failure {
     bool gpu_out;  /* a GPU that the next attempt would use is in quarantine */
 };
 
-/* A restart that was made. */
+/* A restart that was made, or, where no window makes its time matter, all of its class: a job may be started again for ever. */
 struct restart_past {
     uint64_t at_ms; /* of any clock that never goes back */
     enum restart_class class;
+    uint32_t times;
 };
 
 struct restart_history {

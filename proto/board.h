@@ -120,7 +120,7 @@ struct board_slot {
     _Atomic uint64_t entered;                   /* collectives entered in `generation` */
     _Atomic uint64_t finished;                  /* of them, those known to be finished */
     _Atomic uint64_t id_seen_ns; /* when this rank had the unique id, CLOCK_MONOTONIC */
-    _Atomic uint64_t state;      /* 1 + launch_commit()'s number; 0: what it keeps is not whole */
+    _Atomic uint64_t state;      /* grows with each commit; 0: what it keeps is not whole */
     _Atomic uint32_t born;       /* generation in which this process' launch_join() returned */
 
     /* Written by the worker: host collectives. arrive[k] is waited on by one peer only. */

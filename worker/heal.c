@@ -16,6 +16,11 @@
 #define OOM_ADJ_BYTES 8
 #define WARM_NICE 10 /* while a standby warms up, beside ranks that work */
 
+/* A slot's state: 0, as all begin, then the commits, of which the first may be number 0. */
+#define STATE_NONE 0
+#define STATE_BEGIN 1
+#define STATE_COMMIT 2
+
 static const struct device_offer *offer; /* NULL: no backend is linked */
 
 /* Of the job's own memory. */
@@ -54,7 +59,7 @@ int launch_device_keep(struct launch *l, void *data, size_t bytes)
     return keep(l, data, bytes, true);
 }
 
-/* Release: whoever sees the number sees a whole state; 0 goes before the first byte that spoils it. */
+/* Release: whoever sees the number sees a whole state; NONE goes before the first byte that spoils it. */
 static void set_state(struct launch *l, uint64_t state)
 {
     atomic_store_explicit(&l->slot->state, state, memory_order_release);
@@ -63,7 +68,7 @@ static void set_state(struct launch *l, uint64_t state)
 
 int launch_commit(struct launch *l, uint64_t n)
 {
-    atomic_store_explicit(&l->slot->state, n + 1, memory_order_release);
+    atomic_store_explicit(&l->slot->state, n + STATE_COMMIT, memory_order_release);
     return launch_step(l, n);
 }
 
@@ -138,9 +143,9 @@ static void set_targets(struct launch *l, bool kept)
  * group still has one. Without memory for both it is. */
 static int catch_up(struct launch *l)
 {
-    bool staged = atomic_load(&l->slot->state) != 0 && stage(l);
+    bool staged = atomic_load(&l->slot->state) != STATE_NONE && stage(l);
     if (!staged) {
-        set_state(l, 0);
+        set_state(l, STATE_NONE);
         set_targets(l, true);
     }
     int rc = copy_from_root(l);
@@ -169,13 +174,13 @@ static int meet(struct launch *l)
         return LAUNCH_OK;
     int rc = LAUNCH_OK;
     if (l->root < 0)
-        set_state(l, 1); /* where all begin */
+        set_state(l, STATE_BEGIN);
     else if (l->restore)
         rc = restore(l);
     if (rc)
         return rc;
-    if (l->root >= 0)
-        atomic_store_explicit(&l->slot->step, l->state - 1, memory_order_relaxed);
+    if (l->root >= 0 && l->state >= STATE_COMMIT)
+        atomic_store_explicit(&l->slot->step, l->state - STATE_COMMIT, memory_order_relaxed);
     l->met = l->generation;
     return LAUNCH_OK;
 }
@@ -185,9 +190,7 @@ static void consent(struct launch *l)
 {
     if (atomic_fetch_or(&l->slot->join_flags, BOARD_JOIN_CAN_HEAL) & BOARD_JOIN_CAN_HEAL)
         return;
-    uint64_t one = 1;
-    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
-        return; /* the agent is gone; whoever is left of it ends us */
+    worker_ring(l);
 }
 
 int launch_meet(struct launch *l)
@@ -311,10 +314,8 @@ static void withdraw_from_oom_killer(const char *before)
 /* It is not in the way of anybody any more: the agent may raise its priority again. */
 static void tell_warm(const struct launch *l, struct board_slot *slot)
 {
-    uint64_t one = 1;
     atomic_store_explicit(&slot->stage, STAGE_JOINED, memory_order_release);
-    if (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
-        return; /* the agent is gone */
+    worker_ring(l);
 }
 
 static void set_variable(const char *name, uint32_t value, int overwrite)

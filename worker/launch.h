@@ -51,7 +51,8 @@ enum launch_op { LAUNCH_SUM, LAUNCH_MIN, LAUNCH_MAX, LAUNCH_PROD };
 /* The job's entry point, for programs that leave main() to liblaunch. The return value is the exit code
  * (0..255): LAUNCH_OK and LAUNCH_STOP become 0, any other negative result becomes 1, with launch_error() on
  * stderr and in the launcher's failure report. When it returns LAUNCH_AGAIN because a rank was lost, it is called again in
- * the same process (see launch_meet()), also if the job was asked to end meanwhile. */
+ * the same process (see launch_meet()), also if the job was asked to end meanwhile. Its locals are other ones then: what is
+ * kept (launch_keep()) is static, or allocated once. */
 int launch_main(struct launch *l, int argc, char **argv);
 
 /* Becomes a member of the group and returns when all ranks have come, or when --rendezvous-timeout has passed.
@@ -80,14 +81,15 @@ LAUNCH_API int launch_join(struct launch **ret, unsigned flags);
  *     return r;                   from launch_main(): exit code 0 */
 LAUNCH_API void launch_catch_stop(struct launch *l);
 
-/* Leaves the group; frees l and everything asked of it (communicator, stream). NULL is fine.
+/* Leaves the group; frees l and everything asked of it (communicator, stream): with a communicator it waits for the other
+ * ranks to leave, too, 5 s at most. NULL is fine.
  * Other ranks may still be running; a collective of theirs that needs this one fails with LAUNCH_FAILED. */
 LAUNCH_API void launch_leave(struct launch *l);
 
 LAUNCH_API int launch_rank(const struct launch *l);
 LAUNCH_API int launch_world_size(const struct launch *l);
-LAUNCH_API int
-launch_local_rank(const struct launch *l); /* the true one, also when LOCAL_RANK is 0 for all */
+/* The true one, also when LOCAL_RANK is 0 for all. A smaller world (--on-failure=shrink) does not change it. */
+LAUNCH_API int launch_local_rank(const struct launch *l);
 LAUNCH_API int launch_local_world_size(const struct launch *l);
 LAUNCH_API unsigned launch_generation(const struct launch *l); /* 1 at first; any thread */
 LAUNCH_API unsigned
@@ -132,11 +134,11 @@ LAUNCH_API int launch_check(const struct launch *l);
  * job that never does is started again as a whole. */
 
 /* What is kept: memory of the job's own that is the same on all ranks after a commit. All ranks name the same pieces in
- * the same order, before launch_meet(). Naming a piece again changes nothing but its size. LAUNCH_INVALID: data is NULL;
- * LAUNCH_FAILED: no memory. */
+ * the same order, before launch_meet(). Naming a piece again changes nothing but its size. It stays the job's, and must stay
+ * where it is until launch_leave(): there is no way to take it back. LAUNCH_INVALID: data is NULL; LAUNCH_FAILED: no memory. */
 LAUNCH_API int launch_keep(struct launch *l, void *data, size_t bytes);
 
-/* What is kept is whole again, and is state number n (any number that grows, the same on all ranks). Between the last
+/* What is kept is whole again, and is state number n (any that grows, from 0 on, the same on all ranks). Between the last
  * collective of a step and this call the kept memory is changed, and nowhere else: so a step that is cut short
  * changes nothing. A store; as launch_step(l, n) otherwise. */
 LAUNCH_API int launch_commit(struct launch *l, uint64_t n);
@@ -144,7 +146,8 @@ LAUNCH_API int launch_commit(struct launch *l, uint64_t n);
 /* Meets all ranks of the present generation: gives everything of an old one back (the communicator, too), waits for the
  * others, and copies what is kept from launch_state_root() to ranks that are new or a commit behind. The first call, in the
  * first generation, copies nothing. Ranks and the world's size may have changed afterwards.
- * LAUNCH_OK, LAUNCH_STOP; LAUNCH_INVALID: ranks keep different things; LAUNCH_FAILED. */
+ * LAUNCH_OK, LAUNCH_STOP, never LAUNCH_AGAIN; LAUNCH_INVALID: ranks keep different things; LAUNCH_TIMEOUT: as launch_join();
+ * LAUNCH_FAILED: the board makes no sense, or no memory, CUDA or NCCL, of which launch_error() tells. */
 LAUNCH_API int launch_meet(struct launch *l);
 
 /* The rank whose state the others took in this generation: the newest commit, the lowest such rank. -1: nobody had

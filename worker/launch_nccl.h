@@ -37,8 +37,8 @@ extern "C" {
  * It blocks, unless processes of the job outlive other ranks (--on-failure=heal, shrink): then NCCL makes a thread for each
  * call or group on it, which takes tens of microseconds. A call on one that blocks lasts until all ranks have made their
  * first, and as long as the GPU takes no more work: no stop is noticed meanwhile, and --shutdown-timeout ends it. Both stay
- * l's: never destroy them. ret_stream may be NULL.
- * LAUNCH_INVALID: no GPU for this rank (more workers than GPUs without --share-gpus: the text
+ * l's: never destroy them. ret_stream may be NULL. Work on other streams is for the job to wait for, before launch_meet(), too.
+ * LAUNCH_INVALID: ret_comm is NULL, or no GPU for this rank (more workers than GPUs without --share-gpus: the text
  * names the option).
  * LAUNCH_TIMEOUT, LAUNCH_AGAIN, LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL said no, text with
  * NCCL's last error. */
@@ -74,7 +74,9 @@ LAUNCH_API int launch_nccl_leave(struct launch *l, ncclResult_t result);
  * error and the generation. LAUNCH_OK: the work is done and nobody was lost meanwhile.
  * LAUNCH_AGAIN: at once; the results are not to be used, and memory that a collective was to write to
  * is the job's again after launch_meet(). LAUNCH_STOP; LAUNCH_FAILED: CUDA or NCCL error, and the
- * communicator is aborted. LAUNCH_INVALID: the stream is being captured. */
+ * communicator is aborted. Where processes outlive other ranks, an error that a lost peer would explain is none for 10 s, one
+ * that it may explain (CUDA's, the system's) for 2 s: it is LAUNCH_AGAIN as soon as the launcher tells of a loss.
+ * LAUNCH_INVALID: no communicator, or the stream is being captured. */
 LAUNCH_API int launch_nccl_wait(struct launch *l);
 
 #ifdef __cplusplus

@@ -17,6 +17,8 @@
 #define WAIT_NAP_MAX_NS 200000ull     /* ... and never less closely than this */
 #define ASYNC_LOOK_NS 100000ull       /* between two looks at NCCL's asynchronous error */
 #define SPIN_MAX_NS 200000ull         /* while NCCL's thread takes a call in */
+#define NEWS_NS (10 * NS_PER_S)       /* the agent's news of a death surely come so soon */
+#define NEWS_MAYBE_NS (2 * NS_PER_S)  /* ... and mostly so soon */
 #define BEGIN_BYTES (1ull << 30)      /* free memory that a communicator surely fits into */
 #define NCCL_HAS_MULTI_RANK_GPU 23003 /* first version that lets ranks share a GPU by itself */
 
@@ -81,24 +83,46 @@ static uint64_t spin_ns(const struct launch *l)
     return ns < SPIN_MAX_NS ? ns : SPIN_MAX_NS;
 }
 
+static ncclResult_t async_error(const struct nccl *n)
+{
+    ncclResult_t e = ncclSuccess;
+    ncclResult_t asked = ncclCommGetAsyncError(n->line->comm, &e);
+    return asked == ncclSuccess ? e : asked;
+}
+
+/* NCCL may notice that a rank is gone before the agent has told of it, which makes all the difference to the job: by a
+ * connection that is closed, or, while it connects, by the other's memory or files that are no more. */
+static uint64_t await_news_ns(const struct nccl *n, ncclResult_t e)
+{
+    if (!nccl_outlives(n->l))
+        return 0;
+    if (e == ncclRemoteError)
+        return NEWS_NS;
+    return e == ncclUnhandledCudaError || e == ncclSystemError ? NEWS_MAYBE_NS : 0;
+}
+
 int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t deadline_ns)
 {
-    uint64_t sleep_ns = NAP_MIN_NS, spin_until_ns = 0;
+    uint64_t sleep_ns = NAP_MIN_NS, spin_until_ns = 0, news_until_ns = 0;
 
     for (;;) {
+        if (e == ncclInProgress)
+            e = async_error(n);
         if (atomic_load(&n->line->cut))
             return nccl_verdict(n->l, LAUNCH_AGAIN); /* whatever the call says */
         if (e == ncclSuccess)
             return LAUNCH_OK;
-        /* An error may only say that peers have left a generation that is over. */
+        /* An error may only say that peers have left a generation that is over, or at the end. */
         int r = launch_check(n->l);
-        if (e != ncclInProgress && r != LAUNCH_AGAIN)
-            return nccl_fail(n, call, e);
         if (r != LAUNCH_OK)
             return nccl_verdict(n->l, r);
         uint64_t now_ns = clock_now_ns();
         if (!spin_until_ns)
             spin_until_ns = now_ns + spin_ns(n->l);
+        if (e != ncclInProgress && !news_until_ns)
+            news_until_ns = now_ns + await_news_ns(n, e);
+        if (e != ncclInProgress && (now_ns >= news_until_ns || now_ns >= deadline_ns))
+            return nccl_fail(n, call, e);
         if (now_ns >= deadline_ns)
             return LAUNCH_TIMEOUT;
         if (now_ns >= spin_until_ns) {
@@ -106,9 +130,6 @@ int nccl_await_call(struct nccl *n, const char *call, ncclResult_t e, uint64_t d
             if (sleep_ns < NAP_MAX_NS)
                 sleep_ns *= 2;
         }
-        ncclResult_t asked = ncclCommGetAsyncError(n->line->comm, &e);
-        if (asked != ncclSuccess)
-            e = asked;
     }
 }
 
@@ -315,9 +336,13 @@ int launch_nccl_comm(struct launch *l, ncclComm_t *ret_comm, cudaStream_t *ret_s
         if (r != LAUNCH_OK || !n->line)
             return r;
     }
+    r = line_enter(n->line); /* or the guard may be about to free it */
+    if (r != LAUNCH_OK)
+        return r;
     *ret_comm = n->line->comm;
     if (ret_stream)
         *ret_stream = n->line->stream;
+    line_leave(n->line);
     return LAUNCH_OK;
 }
 
@@ -442,10 +467,7 @@ static int look_at_nccl(struct nccl *n, bool wait)
     int r = line_enter(n->line);
     if (r != LAUNCH_OK)
         return r;
-    ncclResult_t state = ncclSuccess;
-    ncclResult_t asked = ncclCommGetAsyncError(n->line->comm, &state);
-    if (asked != ncclSuccess)
-        state = asked;
+    ncclResult_t state = async_error(n);
     if (wait || state != ncclInProgress)
         r = nccl_await_call(n, "NCCL", state, CLOCK_NEVER);
     line_leave(n->line);
@@ -492,8 +514,10 @@ static int wait_stream(struct nccl *n)
 static int check_capture(struct nccl *n)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(n->line->stream, &status) == cudaSuccess &&
-        status == cudaStreamCaptureStatusNone)
+    cudaError_t e = cudaStreamIsCapturing(n->line->stream, &status);
+    if (e != cudaSuccess) /* perhaps of a kernel before */
+        return nccl_fail_cuda(n->l, CALL_NAME(cudaStreamIsCapturing), e);
+    if (status == cudaStreamCaptureStatusNone)
         return LAUNCH_OK;
     return launch_fail(n->l, LAUNCH_INVALID,
                        "launch_nccl_wait() while the stream is captured: end the capture first");
@@ -512,9 +536,10 @@ int launch_nccl_wait(struct launch *l)
             l, LAUNCH_INVALID,
             "launch_nccl_wait() between launch_nccl_enter() and launch_nccl_leave()");
     int r = check_capture(n);
-    if (r != LAUNCH_OK)
+    if (r == LAUNCH_INVALID)
         return r;
-    r = look_at_nccl(n, true);
+    if (r == LAUNCH_OK)
+        r = look_at_nccl(n, true);
     if (r == LAUNCH_OK)
         r = wait_stream(n);
     if (r == LAUNCH_OK)

@@ -39,7 +39,7 @@ struct line {
     pthread_mutex_t inside;    /* held by the job's thread while it may be in NCCL */
     atomic_bool ready;         /* comm is set up */
     atomic_bool cut;           /* the generation is over: comm is the guard's */
-    atomic_bool parting;       /* given up in peace: what was sent arrives */
+    atomic_bool parting;       /* given up in peace: what was sent arrives, as long as it is set */
     atomic_bool gone;          /* the guard has done its work */
     _Atomic uint32_t given_up; /* futex */
     struct line *next;

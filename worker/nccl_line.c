@@ -104,7 +104,7 @@ static void part(struct line *line)
 {
     uint64_t until_ns = clock_now_ns() + PART_NS;
     ncclResult_t e = ncclCommFinalize(line->comm);
-    while (e == ncclInProgress && clock_now_ns() < until_ns) {
+    while (e == ncclInProgress && atomic_load(&line->parting) && clock_now_ns() < until_ns) {
         nccl_nap(NAP_NS);
         if (ncclCommGetAsyncError(line->comm, &e) != ncclSuccess)
             return;
@@ -209,9 +209,12 @@ bool line_await_idle(struct line *line)
 static bool await_gone(struct line *line)
 {
     uint64_t until_ns = clock_now_ns() + LEAVE_NS;
+    bool parts = atomic_load(&line->parting);
     if (line->init.threaded)
         pthread_detach(line->init.thread);
-    while (atomic_load(&line->parting) && !atomic_load(&line->gone)) {
+    while (parts && !atomic_load(&line->gone)) {
+        if (launch_check(line->l) != LAUNCH_OK) /* some will never leave */
+            atomic_store(&line->parting, false);
         if (clock_now_ns() >= until_ns) {
             pthread_detach(line->guard);
             return false;

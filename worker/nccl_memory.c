@@ -28,6 +28,8 @@ static int memory_move(void *device, void *to, const void *from, size_t bytes)
 {
     struct nccl *n = device;
     cudaError_t e = cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
+    if (e == cudaSuccess) /* from device to device it does not wait */
+        e = cudaStreamSynchronize(NULL);
     return e == cudaSuccess ? LAUNCH_OK : nccl_fail_cuda(n->l, CALL_NAME(cudaMemcpy), e);
 }
 

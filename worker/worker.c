@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Membership of one process in a group: finding the board, joining, the rendezvous, stages,
- * errors, leaving. Knows the agent only through the board and the bell; must never know which
- * device backend is attached, print, or exit. */
+/* Membership of one process in a group: finding the board, joining, the rendezvous, stages, errors, leaving. Knows the agent
+ * only through the board and the bell; must never know which device backend is attached, print, or exit. */
 #include "worker.h"
 
 #include "../proto/clock.h"
@@ -19,9 +18,8 @@
 #define MISSING_SHOWN 8
 #define SPIN_MAX_NS (1 * NS_PER_MS)
 
-/* The only state outside a struct launch: launch_error(NULL) has no object to ask, and a process
- * may join once. Both belong to the main thread. A pid, because a forked child is another
- * process. */
+/* The only state outside a struct launch: launch_error(NULL) has no object to ask, and a process may join once. Both belong to
+ * the main thread. A pid, because a forked child is another process. */
 static char join_error[ERR_TEXT_BYTES];
 static pid_t joined_pid;
 static struct launch *member; /* this process's membership; NULL: none */
@@ -47,14 +45,18 @@ const char *launch_error(const struct launch *l)
     return l ? l->error : join_error;
 }
 
+void worker_ring(const struct launch *l)
+{
+    uint64_t one = 1;
+    while (l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue; /* else the agent is gone; whoever is left of it ends us */
+}
+
 void launch_device_set_stage(struct launch *l, enum stage stage)
 {
     atomic_store_explicit(&l->slot->stage, stage, memory_order_release);
-    /* Every ring wakes the agent: only for what it acts upon. */
-    bool news = stage == STAGE_JOINED || stage == STAGE_LEFT || stage == STAGE_FAILED;
-    uint64_t one = 1;
-    if (news && l->bell_fd >= 0 && write(l->bell_fd, &one, sizeof one) < 0)
-        return; /* the agent is gone; whoever is left of it ends us */
+    if (stage == STAGE_JOINED || stage == STAGE_LEFT || stage == STAGE_FAILED)
+        worker_ring(l);
 }
 
 /* ---- may this generation go on? ---- */
@@ -475,8 +477,7 @@ static void membership_free(struct launch *l)
 int launch_join(struct launch **ret, unsigned flags)
 {
     if (!ret) {
-        snprintf(join_error, sizeof join_error,
-                 "launch_join: NULL instead of a place for the result");
+        snprintf(join_error, sizeof join_error, "launch_join: no place for the result (NULL)");
         return LAUNCH_INVALID;
     }
     *ret = NULL;
@@ -502,8 +503,8 @@ int launch_join(struct launch **ret, unsigned flags)
     return rc;
 }
 
-/* A program that returns from main() or calls exit() as a member leaves as well. One that does not
- * get so far (_exit(), a crash behind a wrapper that says 0) keeps its stage: the agent sees that. */
+/* A program that returns from main() or calls exit() as a member leaves as well. One that does not get so far (_exit(), a crash
+ * behind a wrapper that says 0) keeps its stage: the agent sees that. */
 __attribute__((destructor)) static void leave_at_exit(void)
 {
     if (member && member->pid == getpid() && atomic_load(&member->slot->stage) != STAGE_FAILED)

@@ -57,6 +57,9 @@ MUST_CHECK int worker_verdict(struct launch *l);
 MUST_CHECK int worker_wait(struct launch *l, _Atomic uint32_t *word, uint32_t seen,
                            uint64_t deadline_ns);
 
+/* The agent looks at the slots. Every ring wakes it: only for what it acts upon. */
+void worker_ring(const struct launch *l);
+
 /* Lists the ranks that have not joined l's generation: "3, 5", or the first eight "and 9 more".
  * Returns how many there are; text is "" if none. */
 unsigned worker_missing(const struct launch *l, char *text, size_t size);

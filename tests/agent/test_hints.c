@@ -56,4 +56,6 @@ TEST(proof_that_memory_ran_out_goes_first)
     CHECK_HAS(hints_find(&facts), "memory ran out");
     struct hint_facts missing = {.reason = REASON_RENDEZVOUS};
     CHECK_HAS(hints_find(&missing), "launch_join()");
+    missing.state_lost = true; /* all had come */
+    CHECK(hints_find(&missing) == NULL);
 }

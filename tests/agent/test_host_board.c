@@ -320,25 +320,42 @@ TEST(a_place_that_is_regained_has_its_rank_again_and_those_behind_move_down)
 }
 
 /* flags: BOARD_JOIN_*. */
-static bool catches(uint32_t born, uint32_t generation, enum stage stage, uint32_t flags)
+static bool catches(uint32_t generation, enum stage stage, uint32_t flags)
 {
     write_stage(1, generation, stage);
     atomic_store(&board_slot(&worker, 1)->join_flags, flags);
-    return host_board_catches_stop(&hb, 1, born);
+    return host_board_catches_stop(&hb, 1);
 }
 
 TEST(who_saves_by_itself_need_not_have_met_the_others_again)
 {
-    open_at(3);
-    CHECK(catches(1, 3, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
-    CHECK(catches(1, 2, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
-    CHECK(!catches(1, 2, STAGE_RUNNING, BOARD_JOIN_CAN_HEAL));
-    CHECK(!catches(3, 2, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP)); /* its predecessor did */
-    CHECK(!catches(1, 3, STAGE_NONE, BOARD_JOIN_CATCHES_STOP));
-    CHECK(!catches(1, 3, STAGE_LEFT, BOARD_JOIN_CATCHES_STOP));
-    CHECK(!catches(1, 3, 4711, BOARD_JOIN_CATCHES_STOP));
+    open_at(2);
+    host_board_occupy(&hb, 1);
+    host_board_next(&hb, 3, 0);
+    CHECK(catches(3, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
+    CHECK(catches(2, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(2, STAGE_RUNNING, BOARD_JOIN_CAN_HEAL));
+    CHECK(!catches(1, STAGE_RUNNING, BOARD_JOIN_CATCHES_STOP)); /* its predecessor did */
+    CHECK(!catches(3, STAGE_NONE, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(3, STAGE_LEFT, BOARD_JOIN_CATCHES_STOP));
+    CHECK(!catches(3, 4711, BOARD_JOIN_CATCHES_STOP));
     close_all();
-    CHECK(!host_board_catches_stop(&hb, 1, 1));
+    CHECK(!host_board_catches_stop(&hb, 1));
+}
+
+TEST(who_has_left_has_also_when_the_next_generation_has_begun_and_until_the_place_is_anothers)
+{
+    open_at(1);
+    host_board_occupy(&hb, 1);
+    write_stage(1, 1, STAGE_RUNNING);
+    CHECK(!host_board_has_left(&hb, 1));
+    write_stage(1, 1, STAGE_LEFT);
+    host_board_next(&hb, 2, 0);
+    CHECK(host_board_has_left(&hb, 1));
+    host_board_occupy(&hb, 1);
+    CHECK(!host_board_has_left(&hb, 1));
+    close_all();
+    CHECK(!host_board_has_left(&hb, 1));
 }
 
 TEST(a_stop_that_is_not_ours_is_known_by_who_obeyed_it)

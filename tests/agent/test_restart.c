@@ -25,7 +25,7 @@ static struct restart_history made(enum restart_class class, uint32_t n)
     static struct restart_past past[128];
     CHECK(n <= ARRAY_LEN(past));
     for (uint32_t i = 0; i < n; i++)
-        past[i] = (struct restart_past){.at_ms = 1000 * (i + 1), .class = class};
+        past[i] = (struct restart_past){.at_ms = 1000 * (i + 1), .class = class, .times = 1};
     return (struct restart_history){.past = past, .n = n, .same_in_row = 1};
 }
 
@@ -213,8 +213,15 @@ TEST(the_history_forgets_what_can_no_longer_count)
     struct restart_policy policy = policy_of(9);
     struct restart_history history = {0};
     for (uint64_t now = 0; now < 1000; now++)
-        CHECK_INT(restart_remember(&history, &policy, RESTART_EXIT, now), ==, 0);
-    CHECK_INT(history.n, ==, 1000);
+        CHECK_INT(restart_remember(&history, &policy, now % 4 ? RESTART_EXIT : RESTART_HANG, now),
+                  ==, 0);
+    CHECK_INT(history.n, ==, 2); /* they count for ever, and take no more room for that */
+    CHECK_INT(restart_decide(&policy, &history, &exit_3, 1000, 0).counted, ==, 1000);
+    policy.max_restarts = 2000;
+    policy.limits.of[RESTART_EXIT] = 750;
+    policy.limits.of[RESTART_HANG] = 251;
+    CHECK(!restart_decide(&policy, &history, &exit_3, 1000, 0).again);
+    CHECK(restart_decide(&policy, &history, &hang, 1000, 0).again);
     restart_refill(&history);
     CHECK_INT(history.n, ==, 0);
     policy.window_ms = 10;

@@ -128,7 +128,7 @@ TEST(all_children_but_those_kept_are_signalled_with_their_trees)
     CHECK_INT(tree_signal_children(SIGTERM, NULL, NULL), ==, 0);
 }
 
-TEST(everything_below_is_ended_and_reaped_orphans_included)
+static void plant_with_an_orphan(void)
 {
     open_pipe();
     block_child();
@@ -143,11 +143,29 @@ TEST(everything_below_is_ended_and_reaped_orphans_included)
         _exit(0);
     }
     CHECK_INT(await_byte(ends[0]), ==, 1);
+}
+
+static void end_everything(void)
+{
     CHECK_INT(tree_end_all(&(struct tree_old){0}, PATIENCE_MS), ==, 0);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), ==, -1);
     CHECK_INT(errno, ==, ECHILD);
     gone();
     CHECK_INT(tree_end_all(&(struct tree_old){0}, 0), ==, 0);
+}
+
+TEST(everything_below_is_ended_and_reaped_orphans_included)
+{
+    plant_with_an_orphan();
+    end_everything();
+}
+
+TEST(without_proc_everything_below_is_ended_as_well)
+{
+    plant_with_an_orphan();
+    refuse(SYS_openat, SYS_openat);
+    CHECK_INT(tree_first_child(NULL, NULL), >, 0);
+    end_everything();
 }
 
 TEST(a_long_list_of_children_is_read_whole)

@@ -156,6 +156,12 @@ class Bench:
 
     # ---- liblaunch ----
 
+    def rendezvous(self):
+        """From the last rank's launch_join() to its return in all ranks."""
+        for n in (2, 8) if self.quick else (2, 8, 64, 256):
+            us = [int(run(self.peers.argv("launch", n, helper("rendezvous")))) / 1e3 for _ in range(self.rounds(50, 5))]
+            self.results.add("rendezvous", f"the last of {n} ranks joins to all go on", "us", us)
+
     def id(self):
         """From the publication of the unique id on the board to all ranks having it."""
         rounds = self.rounds(200, 30)
@@ -417,7 +423,7 @@ def bad_lines(out, ranks, count):
     return max(bad, ranks * count - good)
 
 
-ITEMS = ("start", "starts", "memory", "idle", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease",
+ITEMS = ("start", "starts", "memory", "idle", "rendezvous", "id", "collective", "relay", "torn", "blocked", "kill", "notice", "restart", "heal", "config", "ps", "lease",
          "growth")
 
 

@@ -108,6 +108,15 @@ nvml "1 8" 31; ended 0 "a fault of the program, by NVML"; bad ""
 nvml "1 8" 48; until_true has 'GPU 1 .* is in quarantine: Xid 48 ' err; ended 6 "a memory error, by NVML"; told "it" 'exited with code 6, after Xid 48 \(an uncorrectable memory error\) of GPU 0000:11:00.0 '; bad 1; clear_all
 nvml "1 2" 0; until_true has 'is in quarantine: NVML event 0x2 \(a double-bit' err; ended 6 "a double-bit error"; bad 1; clear_all
 nvml "1 8000" 0 "1 1"; until_true has 'is in quarantine: recovery action 1 \(the GPU is to be reset\)' err; ended 6 "a recovery action"; bad 1; clear_all
+# as long as nobody has CUDA open NVML is left alone; it is told of who opens it, and does not look for that
+mkdir -p machine/sys/module/nvidia_uvm; uses() { echo "$1" >machine/sys/module/nvidia_uvm/refcnt; }
+uses 0; : >machine/dev/nvidia-uvm; rm -f events.ready
+"$LAUNCH" --nproc-per-node=1 sleep 60 >out 2>err </dev/null & pid=$!
+looks() { cat "/proc/$(pgrep -oP $pid)/fdinfo/"* 2>/dev/null | grep -q inotify; } # the agent
+until_true looks || fail "who opens CUDA is looked for: $(cat err)"; check "NVML is left alone" test ! -e events.ready
+uses 1; : <machine/dev/nvidia-uvm
+until_true test -e events.ready || fail "NVML's events are waited for from then on"; check "nobody is looked for any more" not looks
+kill -TERM $pid; wait $pid; rc=$?; expect 143 "a job that is ended"; rm -r machine/sys/module/nvidia_uvm machine/dev/nvidia-uvm
 FAKE_NVML_EVENTS_HANG=1 nvml "1 8" 79; ended 0 "NVML that hangs"; check "nobody waits for it: $(cat err)" not has 'left|NVML' err; bad ""
 
 # what somebody may have put into the file

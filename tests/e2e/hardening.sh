@@ -5,7 +5,7 @@
 . "$SRC/tests/e2e/lib.sh"
 command -v readelf >/dev/null || skip "no readelf"
 [ "$BUILD" = "$SRC/build" ] || skip "sanitizers build otherwise"
-for file in launch launch-run liblaunch.so liblaunch_{n,r}ccl.so; do
+for file in launch launch-{run,bench,bench-nccl,bench-rccl} liblaunch.so liblaunch_{n,r}ccl.so; do
     [ -e "$BUILD/$file" ] || continue
     readelf -hW "$BUILD/$file" >header; readelf -lW "$BUILD/$file" >segments; readelf -dW "$BUILD/$file" >dynamic; readelf --dyn-syms -W "$BUILD/$file" >symbols
     check "$file is position independent" has 'Type: *DYN' header

@@ -106,7 +106,7 @@ check "the one that was busy hears of it, too: $(cat err)" has '^rank 0: -2 ' er
 
 # Rank 0 has done its work and left when rank 1 is lost, ranks 2 and 3 have not: whether rank 0 has ended already is no matter.
 has_left() { "$LAUNCH" status end --json >said 2>&1; has '"rank": 0, "pid": '"$1"', .*"stage": "LEFT"' said; }
-at_the_end() { rm -f over; start --run-id=end "$@" "$job" 100 0=leave@done/1 1=wait@done/1 2=wait@done/1 3=wait@done/1; }
+at_the_end() { rm -f over; start --run-id=end "$@" "$job" 100 0=${how:-leave}@done/1 1=wait@done/1 2=wait@done/1 3=wait@done/1; }
 ends() { wait $pid; rc=$?; finished 4 50500 "$1" "$2"; check "$2: the job was not started again: $(cat err)" not has 'starting all|healed: ' err; }
 at_the_end; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
 kill -9 "$(cat pid.1)"; until_true has 'rank 1 of 4 was killed.*it is replaced' err || fail "rank 1 is lost while rank 0 ends: $(cat err)"
@@ -115,6 +115,13 @@ at_the_end; : >over; until_true has_left 0 || fail "rank 0 ends: $(cat said)"
 kill -9 "$(cat pid.1)"; ends 2 "a rank had ended"
 at_the_end --heal-timeout=2; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
 kill -9 "$(cat pid.1)"; ends '[3-9]' "a rank that does not end"; told "its end" 'rank 0 had done its work and has not ended within 2 s .*; it is killed'
+how=leave3 at_the_end; until_true has_left '[1-9][0-9]*' || fail "rank 0 leaves: $(cat said)"
+kill -9 "$(cat pid.1)"; until_true has 'rank 1 of 4 was killed.*it is replaced' err || fail "rank 1 is lost while rank 0 ends: $(cat err)"
+: >over; ends 3 "a rank that fails at its very end"; told "that" 'rank 0 of 4 exited with code 3 .*it is replaced \(restart 2'
+# It leaves when it hears of the loss, before it is called back: no second loss, nor one when it takes long to end.
+: >over; heals --max-restarts=1 "$job" 100 1=kill@50/1 0=leave@again/1; finished 4 50500 2 "a rank leaves while another is replaced"
+rm over; heals --heal-timeout=2 "$job" 100 1=kill@50/1 0=leave@again/1; finished 4 50500 '[3-9]' "one that has left so and does not end"
+told "its end" 'rank 0 had done its work and has not ended within 2 s .*; it is killed'
 
 # What a dead rank leaves behind goes, what the others started stays.
 worker tree.sh <<W

@@ -22,8 +22,11 @@ attack "a FIFO" mkfifo -m 666
 attack "a directory" mkdir
 attack "a file of another mode" install -m 644 /dev/null
 check "the victim is as it was" test "$(cat victim)" = precious
-rm -rf locks/*; ln -s "$PWD/victim" locks/launch-queue
-run --gpus=1 true; expect 2 "a link in the place of the queue"; rm locks/launch-queue
+for how in "ln -s $PWD/victim" "mkfifo -m 666" mkdir; do
+    rm -rf locks/*; $how locks/launch-queue; LIMIT=10 run --gpus=1 true; expect 2 "in the place of the queue: $how"
+    check "$how, one line: $(cat err)" eval '[ "$(wc -l <err)" = 1 ] && has launch-queue err'
+done
+rm -rf locks/*; for i in {1..20000}; do echo locks/launch-gpu-$i; done | xargs touch; run --gpus=2 --wait true; expect 0 "a crowd of files that mean nothing"; rm -rf locks; mkdir -m 1777 locks
 # lies in the pages harm nobody
 run --gpus=1 --wait true; expect 0 "before the lies"
 for f in locks/*; do head -c 100000 /dev/urandom >"$f"; done

@@ -50,4 +50,16 @@ walk 300
 # Without any memory from there on.
 told() { [ $rc != 124 ] && { [ $rc != 125 ] || [ -s err ]; }; }
 NOMEMORY_ON=1 walk 300
+# liblaunch in one of two ranks: that rank says so, and the other one is not left waiting.
+[ -x "$BUILD/tests/fake/heal_job" ] || finish
+worker some <<'W'
+#!/bin/sh
+[ "$RANK" != 0 ] || export NOMEMORY_AT=$AT LD_PRELOAD=$BUILD/tests/fake/libnomemory.so
+exec "$BUILD/tests/fake/heal_job" 20
+W
+for AT in 1 2 3 4 5 6; do
+    export AT; run -n 2 ./some
+    [ $rc = 0 ] || { expect 1 "allocation $AT of liblaunch"; check "allocation $AT: it is told: $(cat err)" has '\| .*out of memory' err; told=$AT; }
+done
+check "there was something to fail: $told" test "$told" -ge 3
 finish

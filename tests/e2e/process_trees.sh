@@ -42,6 +42,58 @@ W
 run --nproc-per-node=2 --shutdown-timeout=300ms ./stubborn.sh; expect 5 "a worker that stops itself when asked to end"
 check "nothing is left" running 0
 
+# somebody can't run, or is somebody else's to wait for: a parent in vfork(), a traced child that has stopped, its own parent's or another's
+cat >odd.c <<'C'
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void stay(void)
+{
+    creat("odd", 0600);
+    for (;;)
+        pause();
+}
+int main(int argc, char **argv)
+{
+    const char *what = argv[argc - 1];
+    pid_t child = strcmp(what, "vfork") == 0 ? vfork() : fork();
+    if (child == 0) {
+        setsid();
+        if (strcmp(what, "vfork") == 0)
+            stay();
+        if (strcmp(what, "traced") == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
+            raise(SIGSTOP);
+        for (;;)
+            pause();
+    }
+    if (strcmp(what, "seized") == 0) {
+        if (fork() > 0)
+            for (;;)
+                pause();
+        setsid();
+        ptrace(PTRACE_SEIZE, child, 0, 0);
+        ptrace(PTRACE_INTERRUPT, child, 0, 0);
+    }
+    waitpid(child, &(int){0}, __WALL);
+    stay();
+}
+C
+worker odd.sh <<'W'
+#!/bin/bash
+[ $RANK = 0 ] && exec ./odd_$TAG $1
+until [ -e odd ]; do read -r -t 0.02 <> <(:); done; exit 7
+W
+export TAG
+if command -v cc >/dev/null && cc -o odd_$TAG odd.c; then
+    for what in vfork traced seized; do
+        rm -f odd; run --nproc-per-node=2 --shutdown-timeout=300ms ./odd.sh $what; expect 7 "$what"
+        check "$what: nothing of it is left" not pgrep -f "^./odd_$TAG"
+    done
+fi
+
 # descriptors of the agent: as many in the last attempt as in the first
 worker fds.sh <<'W'
 #!/bin/bash

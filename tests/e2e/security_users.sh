@@ -69,6 +69,16 @@ for d in sticky home /; do dir $d true; expect 0 "$d"; check "$d is as usual: $(
 (cd open && as 65534 "$LAUNCH" --log-dir=his true >../out 2>../err); check "his business: $(cat err)" test ! -s err
 run --log-dir=open -n 1 true; expect 0 "root's logs there"; check "one line: $(cat err)" eval '[ "$(wc -l <err)" = 1 ] && has "$warning the directory of --log-dir" err'
 run --log-dir=sticky true; check "not of a sticky one: $(cat err)" test ! -s err
+# where the kernel lets root follow another's link in such a directory (fs.protected_symlinks=0): what was there stays as it was
+mkdir -m 700 private; for f in failure.json console.log attempt_0; do echo precious >private/$f; done
+as 65534 ln -s "$top/private" sticky/link
+run --log-dir=sticky/link -n 2 --tee=3 sh -c 'exit 3'
+if [ $rc = 2 ]; then check "one line: $(cat err)" eval '[ "$(wc -l <err)" = 1 ] && has "sticky/link: Permission denied" err'
+else
+    expect 3 "a link of another user's to a directory of root's"; new=$(find private -mindepth 1 -maxdepth 1 -type d)
+    check "one new directory, which only root may enter: $(ls -la private)" eval '[ "$(echo "$new" | wc -l)" = 1 ] && [ "$(stat -c %a "$new")" = 700 ] && [ -s "$new/failure.json" ]'
+    check "the rest is as it was" test "$(cat private/failure.json private/console.log private/attempt_0 | grep -cx precious)" = 3
+fi
 echo precious >victim; cp victim failure.json
 "$LAUNCH" --run-id=moved -n 2 --log-dir=open --tee=3 --log-rotate-size=64K --max-restarts=1 sh -c 'echo up; until [ -e go ]; do sleep 0.02; done
     i=0; while [ $i -lt 3000 ]; do echo "line $i of a log that is long enough to be rotated"; i=$((i+1)); done; exit 3' >out 2>err & job=$!

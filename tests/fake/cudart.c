@@ -410,6 +410,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
     (void)stream;
+    if (fails("cudaStreamIsCapturing"))
+        return cudaErrorUnknown;
     *status =
         getenv("FAKE_CUDA_CAPTURE") ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;

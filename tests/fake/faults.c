@@ -269,6 +269,19 @@ int __openat_2(int dir, const char *path, int flags)
     return openat(dir, path, flags);
 }
 
+/* All that is asked of it takes one argument, of a word's size. */
+int fcntl(int fd, int what, ...)
+{
+    va_list list;
+    va_start(list, what);
+    long argument = va_arg(list, long);
+    va_end(list);
+    bool opens = what == F_DUPFD || what == F_DUPFD_CLOEXEC;
+    return opens && no_descriptor() ? -1 : REAL(fcntl)(fd, what, argument);
+}
+
+int fcntl64(int fd, int what, ...) __attribute__((alias("fcntl")));
+
 FILE *fopen(const char *path, const char *how)
 {
     return no_descriptor() ? NULL : REAL(fopen)(path, how);
@@ -444,7 +457,9 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    bool waits = number == SYS_futex && ((int)a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+    int op = (int)a[1] & FUTEX_CMD_MASK;
+    bool waits = number == 449 /* futex_waitv */ ||
+                 (number == SYS_futex && (op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET));
     if ((number == 434 /* pidfd_open */ && no_descriptor()) || (waits && interrupted()))
         return -1;
     return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -5,7 +5,7 @@
  *
  * WHAT: kill (SIGKILL to itself), exit3, exit93, quit (ends with 0), stop (SIGSTOP), pause (never returns), hold (until there is a
  * file "go"); at that step of that generation; at step 0 that is at the start of a process, before it has joined in that generation, and at step "again"
- * when a survivor gets LAUNCH_AGAIN in it, at step "done" when it has made all steps: leave@done calls launch_leave() and ends with 0
+ * when a survivor gets LAUNCH_AGAIN in it, at step "done" when it has made all steps: leave@done calls launch_leave() and ends with 0, leave3@done with 3,
  * once there is a file "over", wait@done waits for a word of launch_check(). With STEPS 0 it goes on until it is stopped. deaf as RANK: never calls launch_meet(); catch: calls
  * launch_catch_stop().
  *
@@ -52,7 +52,7 @@ static void act(const char *what)
     if (strncmp(what, "leave", 5) == 0) {
         launch_leave(me_);
         await("over");
-        _exit(0);
+        _exit(what[5] == '3' ? 3 : 0);
     }
     if (strncmp(what, "kill", 4) == 0)
         raise(SIGKILL);

@@ -10,6 +10,7 @@
  *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
  *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
  *   FAKE_NCCL_INIT_ERROR=rank     that rank's initialisation fails
+ *   FAKE_NCCL_REMOTE=1            errors that are asked for are those of a peer that is gone, and not of the system
  *   FAKE_NCCL_ABORT_MS=n          so long an abort or revoke takes, while the stream is free at once
  *   FAKE_LEAKS=1                  tells at exit of communicators that were neither aborted nor destroyed
  *
@@ -67,6 +68,11 @@ ncclResult_t fake_nccl_fail(ncclResult_t result, const char *format, ...)
     vsnprintf(last_error, sizeof(last_error), format, args);
     va_end(args);
     return result;
+}
+
+ncclResult_t fake_nccl_asked(void)
+{
+    return getenv("FAKE_NCCL_REMOTE") ? ncclRemoteError : ncclSystemError;
 }
 
 ncclResult_t ncclGetVersion(int *version)
@@ -189,7 +195,7 @@ static ncclResult_t meet(struct ncclComm *c)
     if (env_is_rank("FAKE_NCCL_INIT_HANG", c->rank))
         return ncclInProgress;
     if (env_is_rank("FAKE_NCCL_INIT_ERROR", c->rank))
-        return fake_nccl_fail(ncclSystemError, "fake: FAKE_NCCL_INIT_ERROR of rank %d", c->rank);
+        return fake_nccl_fail(fake_nccl_asked(), "fake: FAKE_NCCL_INIT_ERROR of rank %d", c->rank);
 
     struct seat *mine = &c->m->seat[c->rank];
     if (!atomic_load(&mine->present)) {

@@ -105,6 +105,9 @@ const unsigned char *fake_nccl_scalar(const struct ncclComm *c, ncclRedOp_t op)
 void fake_nccl_check(const struct ncclComm *c, const char *call)
     __attribute__((visibility("hidden")));
 
+/* The result of what FAKE_NCCL_INIT_ERROR and FAKE_NCCL_ASYNC_ERROR ask for. */
+ncclResult_t fake_nccl_asked(void) __attribute__((visibility("hidden")));
+
 /* Gives one of c's references back; the last one frees it. */
 void fake_nccl_unref(struct ncclComm *c) __attribute__((visibility("hidden")));
 

@@ -270,6 +270,22 @@ static ncclResult_t fail_in_next_generation(struct launch *l)
     return ncclRemoteError;
 }
 
+/* And what it says before the agent does. */
+static ncclResult_t fail_at_once(struct launch *l)
+{
+    atomic_store(&launch_device_slot(l)->step, 1);
+    ring_bell(l);
+    return getenv("FAKE_NCCL_REMOTE") ? ncclRemoteError : ncclSystemError;
+}
+
+static int fails_early(struct launch *l)
+{
+    ncclComm_t comm;
+
+    CHECK(meet(l, &comm, NULL) == LAUNCH_OK);
+    return launch_nccl_call(l, fail_at_once(l));
+}
+
 static int fails_late(struct launch *l)
 {
     ncclComm_t comm;
@@ -414,6 +430,7 @@ static const struct {
     {"others-die", others_die},
     {"wait-only", wait_only},
     {"wrong-call", wrong_call},
+    {"fails-early", fails_early},
     {"fails-late", fails_late},
     {"sleeps", sleeps},
     {"heals", heals},

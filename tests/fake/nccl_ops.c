@@ -165,7 +165,7 @@ static void fail_later(struct ncclComm *c)
 {
     if (c->error == ncclSuccess)
         c->error =
-            fake_nccl_fail(ncclRemoteError, "fake: FAKE_NCCL_ASYNC_ERROR of rank %d", c->rank);
+            fake_nccl_fail(fake_nccl_asked(), "fake: FAKE_NCCL_ASYNC_ERROR of rank %d", c->rank);
 }
 
 /* A root that sends what it has in place writes nothing. */

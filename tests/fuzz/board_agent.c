@@ -72,7 +72,10 @@ static void ask(struct fuzz_in *in)
     char text[400];
     host_board_look_at(&hb, rank);
     must(host_board_stage(&hb, rank) < STAGES_N, "a stage that there is not");
-    (void)host_board_catches_stop(&hb, rank, in_u8(in));
+    if (in_u8(in) & 1)
+        host_board_occupy(&hb, rank);
+    (void)host_board_catches_stop(&hb, rank);
+    (void)host_board_has_left(&hb, rank);
     (void)host_board_false_stop(&hb, rank);
     (void)host_board_can_heal(&hb, rank);
     host_board_describe_missing(&hb, in_u64(in, 8), text, sizeof text);

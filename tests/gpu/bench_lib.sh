@@ -51,7 +51,7 @@ theirs() {
     local file=$1 how=$2 name=$3 mpi libs command; shift 3
     mpi="mpirun --allow-run-as-root --oversubscribe --bind-to none -np ${how%shared}"
     # Each process its own host for NCCL, and all on the first GPU.
-    printf '#!/bin/bash\nexport NCCL_HOSTID=bench-$OMPI_COMM_WORLD_RANK NCCL_TESTS_DEVICE=0 NCCL_MAX_CTAS=4\nexec "$@"\n' >"$dir/own_host"
+    printf '#!/bin/bash\nexport NCCL_HOSTID=bench-$OMPI_COMM_WORLD_RANK NCCL_TESTS_DEVICE=0 NCCL_MAX_CTAS=1\nexec "$@"\n' >"$dir/own_host"
     chmod +x "$dir/own_host"
     case $how in
     *shared)

@@ -19,12 +19,13 @@ n=$((gpus < 4 ? gpus : 4)) per_gpu="--standby=nccl --standby-count=$((gpus < 4 ?
 
 # What the environment changes in it. NCCL reads what it knows of NVLink from a file, where it is given
 # one, in the place of hundreds of calls of NVML, which all ranks make at the same time.
-for_variables() {
-    local variable
+for_variables() { # RANKS VARIABLE=VALUE... -- options
+    local ranks=$1 variable variables=(); shift
+    while [ "$1" != -- ]; do variables+=("$1"); shift; done
     NCCL_TOPO_DUMP_FILE=$dir/topo.xml limited 60 "$launch" --nproc-per-node="$n" "$rank_sum" >/dev/null 2>"$dir/err"
-    for variable in NCCL_TOPO_FILE="$dir/topo.xml" CUDA_MODULE_LOADING=EAGER NCCL_MAX_CTAS=4 NCCL_CUMEM_HOST_ENABLE=0 NCCL_RUNTIME_CONNECT=0 NCCL_SHM_DISABLE=1; do
+    for variable in NCCL_DEBUG=VERSION "${variables[@]}"; do # the first changes nothing
         echo "with ${variable/$dir\//}:"
-        (export "$variable"; rounds=4 label=", ${variable/$dir\//}" measure 0 "$n" '' -- $per_gpu)
+        (export "$variable"; rounds=4 label=", ${variable/$dir\//}" measure 0 "$ranks" '' "$@")
     done
 }
 afterwards() { smi memory.used | sed 's/^/afterwards in use: /'; }
@@ -51,7 +52,10 @@ if [ "$gpus" -gt 1 ]; then
     section each_timings 35 80 timings $n -- $per_gpu
     section each_nvml 35 80 nvml_calls $n -- $per_gpu
     section each_train 40 200 train_survives $n --standby=nccl
-    section variables 150 300 for_variables
+    section variables 170 300 for_variables $n NCCL_TOPO_FILE="$dir/topo.xml" CUDA_MODULE_LOADING=EAGER NCCL_MAX_CTAS=4 NCCL_CUMEM_HOST_ENABLE=0 \
+        NCCL_RUNTIME_CONNECT=0 NCCL_SHM_DISABLE=1 -- $per_gpu
 fi
+# Buffers of a protocol that is not used over sockets, which are pinned and cleared all the same.
+section shared_variables 120 240 for_variables 4 NCCL_LL128_BUFFSIZE=131072 NCCL_CUMEM_HOST_ENABLE=0 NCCL_MAX_CTAS=4 -- $share --standby=nccl
 section afterwards 1 20 afterwards
 finish

@@ -42,7 +42,8 @@ losses() {
     local n=$1 ranks=$2 pause=$3 least median most lost; shift 4
     heals "$ranks" "$n" "$pause" '' -- "$@" || { goal missed "$n losses in a row, $ranks ranks, $*" "see its log"; return; }
     read -r least median most < <(column 8)
-    lost=$(sed -n '2p;$p' "$dir/rounds" | awk '{v[NR]=$10} END {print v[1] - v[2]}')
+    # The most that was ever free in either half: it differs by who is asked, and by how many standbys are warm.
+    lost=$(awk -v n="$n" '{half = NR > n / 2} $10 > most[half] {most[half] = $10} END {print most[0] - most[1]}' "$dir/rounds")
     echo "$n losses in a row, ms: $median ($least..$most); second and last: $(sed -n '2s/.*free/MiB free/p;$s/.*free/; MiB free/p' "$dir/rounds" | tr -d '\n')"
     cp "$dir/rounds" "$logs/$section.rounds"
     # A rank's context is hundreds of MiB: less than one may be missing.

@@ -18,7 +18,7 @@ if [ -z "$torchrun" ] && [ -z "${TORCHRUN+set}" ]; then
 fi
 [ "$ranks" -gt 1 ] || { ranks=2 share=--share-gpus shim=--share; }
 # What launch sets for ranks that share a GPU, in torchrun's favour.
-settings=(NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 NCCL_MAX_CTAS=4 NCCL_SOCKET_IFNAME=lo)
+settings=(NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 NCCL_MAX_CTAS=1 NCCL_SOCKET_IFNAME=lo)
 
 ddp() {
     local begin=$EPOCHREALTIME

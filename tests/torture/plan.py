@@ -46,6 +46,8 @@ class Hit:
         # Half of the kills fall into the first 5 ms, where everything is half made.
         self.after_s = 0 if later and r.random() < 0.3 else r.random() * (0.005 if r.random() < 0.5 else 0.15)
         self.pick = r.random()
+        if self.victim in ("guard", "agent") and self.signal == "KILL" and self.pick < 0.25:
+            self.victim = "both"  # at once: nobody of ours is left
 
     def __str__(self):
         return f"{self.signal} to {self.victim} after {self.after_s * 1e3:.2f} ms"

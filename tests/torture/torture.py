@@ -156,6 +156,11 @@ class Job:
         if hit.victim == "none":
             self.send("guard", guard, "TERM")
             return
+        if hit.victim == "both" and (agents := children(guard)):
+            for agent in agents:
+                self.send("agent", agent, "KILL")
+            self.send("guard", guard, "KILL")
+            return
         what, pid = self.victim(hit, guard)
         self.send(what, pid, "STOP" if hit.signal == "PAUSE" else hit.signal)
         if hit.signal in ("STOP", "PAUSE"):

@@ -98,7 +98,7 @@ TEST(a_new_process_gets_what_the_survivors_keep)
         expect_success(&g, i);
     CHECK_INT(board_slot(&g.board, 0)->born, ==, 1);
     CHECK_INT(board_slot(&g.board, 1)->born, ==, 2);
-    CHECK_INT(board_slot(&g.board, 1)->state, ==, LAST + 1);
+    CHECK_INT(board_slot(&g.board, 1)->state, ==, LAST + 2);
     group_close(&g);
 }
 
@@ -153,6 +153,44 @@ TEST(a_generation_counts_its_collectives_and_begins_at_the_step_that_was_committ
         check_counts(board_slot(&g.board, i), 0, 0); /* nobody knows yet whose state it will be */
     }
     let_go(&g, newest(&g), true);
+    for (uint32_t i = 0; i < 3; i++)
+        expect_success(&g, i);
+    group_close(&g);
+}
+
+/* Only rank 0 has made the first step, which is number 0, when rank 2 dies. */
+static void commit_step_0(struct launch *l, void *user)
+{
+    (void)user;
+    CHECK_INT(launch_keep(l, &kept, sizeof kept), ==, LAUNCH_OK);
+    CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
+    if (launch_generation(l) == 1) {
+        kept.filler[0] = launch_rank(l) == 0;
+        if (launch_rank(l) == 0)
+            CHECK_INT(launch_commit(l, 0), ==, LAUNCH_OK);
+        while (launch_rank(l) == 2 && !atomic_load(&worker_peer(l, 0)->entered))
+            sched_yield();
+        if (launch_rank(l) == 2)
+            raise(SIGKILL);
+        CHECK_INT(launch_barrier(l), ==, LAUNCH_AGAIN);
+        CHECK_INT(launch_meet(l), ==, LAUNCH_OK);
+    }
+    CHECK_INT(kept.filler[0], ==, 1);
+    CHECK_INT(l->slot->step, ==, 0);
+}
+
+TEST(a_commit_number_0_is_another_state_than_the_one_that_all_begin_with)
+{
+    struct group g;
+    group_open(&g, 3, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        group_spawn(&g, i, commit_step_0, NULL);
+    let_go(&g, -1, false);
+    CHECK_INT(group_reap(&g, 2), ==, 128 + SIGKILL);
+    CHECK_INT(board_slot(&g.board, 0)->state, >, board_slot(&g.board, 1)->state);
+    group_next_generation(&g);
+    group_spawn(&g, 2, commit_step_0, NULL);
+    let_go(&g, 0, true);
     for (uint32_t i = 0; i < 3; i++)
         expect_success(&g, i);
     group_close(&g);

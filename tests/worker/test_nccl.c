@@ -176,7 +176,7 @@ TEST(nccl_a_failed_init_reports_the_words_of_nccl)
 static void check_a_cuda_call_that_fails_is_named(uint32_t flags)
 {
     static const char *const CALLS[] = {"cudaSetDevice", "cudaStreamCreateWithFlags",
-                                        "cudaStreamQuery"};
+                                        "cudaStreamIsCapturing", "cudaStreamQuery"};
     for (size_t i = 0; i < sizeof(CALLS) / sizeof(CALLS[0]); i++) {
         struct crew c;
         setenv("FAKE_CUDA_FAIL", CALLS[i], 1);
@@ -379,6 +379,42 @@ TEST(nccl_an_error_in_a_generation_that_is_over_is_none)
     await_entered(&c);
     next_generation(&c);
     CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
+}
+
+TEST(nccl_an_error_before_the_agent_tells_of_a_death_is_none)
+{
+    for (int remote = 0; remote < 2; remote++) {
+        struct crew c;
+        if (remote)
+            setenv("FAKE_NCCL_REMOTE", "1", 1);
+        crew_run(&c, 1, 1, 0, "fails-early");
+        await_entered(&c);
+        next_generation(&c);
+        CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_AGAIN);
+    }
+}
+
+TEST(nccl_an_error_while_the_job_ends_is_none)
+{
+    struct crew c;
+    crew_run(&c, 1, 1, 0, "fails-early");
+    await_entered(&c);
+    stop(&c);
+    CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_STOP);
+}
+
+TEST(nccl_an_error_that_no_death_explains_is_told)
+{
+    struct crew c;
+    setenv("FAKE_NCCL_INIT_ERROR", "0", 1);
+    setenv("FAKE_NCCL_REMOTE", "1", 1);
+    crew_start(&c, 1, 1, 0, "sum");
+    while (!all_joined(&c))
+        await_bell(&c);
+    c.board.head->rendezvous_timeout_ms = SHORT_MS;
+    crew_open_gate(&c);
+    CHECK_INT(crew_end(&c, 0), ==, -LAUNCH_FAILED);
+    check_error(&c, 0, "remote process exited: fake: FAKE_NCCL_INIT_ERROR of rank 0");
 }
 
 TEST(nccl_an_id_for_another_number_of_ranks_is_refused)
