@@ -333,6 +333,7 @@ static const char *find_hint(const struct aftermath *a, const struct report *r)
     struct hint_facts facts = {.reason = f->reason,
                                .exit_code = f->exit_code,
                                .signal = f->signal,
+                               .core = f->core,
                                .state_lost = f->reason == REASON_RENDEZVOUS && !f->has_rank &&
                                              f->exit_code == EXIT_CODE_OURS,
                                .oom = a->oom};

@@ -46,6 +46,8 @@ const char *hints_find(const struct hint_facts *facts)
     if (facts->oom)
         return "memory ran out: a smaller batch, fewer data loaders, or a higher limit (the "
                "cgroup's memory.max)";
+    if (facts->core)
+        return "gdb PROGRAM CORE, and bt in it, shows where it was";
     if (facts->reason == REASON_RENDEZVOUS && !facts->state_lost)
         return "every rank must call launch_join(), and launch_leave() before it ends";
     for (size_t i = 0; i < ARRAY_LEN(HINTS); i++)

@@ -13,6 +13,7 @@ struct hint_facts {
     int exit_code;   /* that the launcher gives for it */
     int signal;      /* 0: none */
     bool state_lost; /* all have come, and none has the job's state */
+    bool core;       /* there is a core dump */
     bool oom;        /* the kernel's counters prove that memory ran out */
 };
 

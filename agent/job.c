@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../proto/clock.h"
+#include "../proto/ranklist.h"
 #include "answers.h"
 #include "job_inside.h"
 #include "leftovers.h"
@@ -22,6 +23,9 @@
 #define LEFTOVER_GRACE_MS 2000
 /* A stdout or stderr that nobody reads does not keep us from exiting. */
 #define FLUSH_MS 2000
+/* Whoever waits for the end of ranks that take their time is told after so long. */
+#define PATIENCE_MS 2000
+#define UNENDED_SHOWN 8
 #define LOG_FLUSH_MS 10000
 static void enter_launch(struct job *job);
 static void enter_rendezvous(struct job *job);
@@ -87,10 +91,37 @@ static void on_deadline(uv_timer_t *timer)
     job_post(timer->data, EVENT_DEADLINE);
 }
 
-static void set_deadline(struct job *job, uint64_t ms)
+static void start_timer(struct job *job, uv_timer_cb then, uint64_t ms)
 {
     uv_update_time(&job->loop);
-    uv_timer_start(&job->timer, on_deadline, ms, 0);
+    uv_timer_start(&job->timer, then, ms, 0);
+}
+
+static void set_deadline(struct job *job, uint64_t ms)
+{
+    start_timer(job, on_deadline, ms);
+}
+
+/* Ranks were asked to end, and some have not: what is waited for, and how long it may take. */
+static void on_impatient(uv_timer_t *timer)
+{
+    struct job *job = timer->data;
+    uint64_t left_ms = job->config->spec->shutdown_timeout_ms - PATIENCE_MS;
+    const struct failure *f = &job->failure;
+    char ranks[128], why[600] = "";
+    struct ranklist list;
+    ranklist_begin(&list, ranks, sizeof ranks, UNENDED_SHOWN);
+    for (uint32_t i = 0; i < job->world_size; i++)
+        if (rank_alive(&job->group.ranks[i]))
+            ranklist_add(&list, i);
+    uint32_t n = ranklist_end(&list);
+    if (f->has_rank)
+        snprintf(why, sizeof why, "rank %u %s; ", f->rank, f->what);
+    if (n)
+        log_info("%srank%s %s ha%s been asked to end and ha%s not: SIGKILL in %g s%s", why,
+                 n == 1 ? "" : "s", ranks, n == 1 ? "s" : "ve", n == 1 ? "s" : "ve",
+                 (double)left_ms / 1000, job->stop_signal ? ", or when asked again" : "");
+    set_deadline(job, left_ms);
 }
 
 /* ---- What a state does when it is entered, in the order of life ---- */
@@ -143,8 +174,10 @@ static void enter_launch(struct job *job)
         job_post(job, EVENT_SPAWNED);
         return;
     }
-    job->failure =
-        (struct failure){.happened = true, .reason = REASON_SPAWN, .exit_code = EXIT_CODE_OURS};
+    job->failure = (struct failure){.happened = true,
+                                    .reason = REASON_SPAWN,
+                                    .exit_code = err.code == -EADDRNOTAVAIL ? EXIT_CODE_USAGE
+                                                                            : EXIT_CODE_OURS};
     snprintf(job->failure.what, sizeof job->failure.what, "%s", err.text);
     job_post(job, EVENT_SPAWN_FAILED);
 }
@@ -181,7 +214,10 @@ static void enter_stop(struct job *job)
     job->gpus_used = gpu_wait_is_due(job->config->sysroot, job->config->plan, &job->group);
     int sig = job->stop_signal && job->stop_signal != SIGPIPE ? job->stop_signal : SIGTERM;
     host_board_stop(&job->attempt.board, (uint32_t)sig);
-    set_deadline(job, job->config->spec->shutdown_timeout_ms);
+    if (job->config->spec->shutdown_timeout_ms > 2 * PATIENCE_MS)
+        start_timer(job, on_impatient, PATIENCE_MS);
+    else
+        set_deadline(job, job->config->spec->shutdown_timeout_ms);
     if (job->failure.happened && !job->failure.has_rank && job->failure.reason == REASON_SPAWN) {
         if (group_note_unstarted(&job->group, job->relay))
             job_post(job, EVENT_ENDED);
@@ -358,6 +394,7 @@ static int open_streams(struct job *job, struct err *err)
     if (logs_want_relay(logs) || job->config->spec->hang_timeout_ms)
         rc = relay_create(&job->relay, &job->loop, job->world_size, STDOUT_FILENO, STDERR_FILENO,
                           &callbacks, err);
+    log_call_before(job->relay ? relay_end_line : NULL, job->relay);
     job->after.relay = job->relay;
     job->after.logs = logs->dir;
     job->after.logs_fd = logs->dir_fd;

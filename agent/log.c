@@ -14,6 +14,15 @@
 #define LINE_BYTES 1024
 #define STALLED_MS 1000 /* a stderr nobody reads costs us our line, never the job */
 
+static void (*before)(void *user);
+static void *before_user;
+
+void log_call_before(void (*end_line)(void *user), void *user)
+{
+    before = end_line;
+    before_user = user;
+}
+
 bool log_wants_colour(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -42,6 +51,8 @@ static bool has_room(void)
  * a poll that says so guarantees PIPE_BUF bytes. */
 void log_block(const char *text, size_t n)
 {
+    if (before)
+        before(before_user);
     while (n > 0) {
         if (!has_room())
             return;

@@ -26,6 +26,9 @@ bool log_has_colour(void);
 /* The same of another descriptor. */
 bool log_wants_colour(int fd);
 
+/* From now on called before anything is written: ends a line that others have begun on stderr. NULL: nobody has. */
+void log_call_before(void (*end_line)(void *user), void *user);
+
 /* Several finished lines (a failure report) in one write, as they are. */
 void log_block(const char *text, size_t n);
 

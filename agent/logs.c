@@ -76,6 +76,19 @@ static void warn_of_absent_ranks(const struct logs *logs)
                      MAPS[i].map->listed - 1, logs->world_size, logs->world_size == 1 ? "" : "s");
 }
 
+static void warn_of_idle_filters(const struct logs *logs)
+{
+    const char *const filters[] = {logs->spec->stdout_filters, logs->spec->stderr_filters};
+    for (enum relay_stream_kind kind = 0; kind < RELAY_KINDS_N; kind++) {
+        uint32_t rank = 0;
+        while (filters[kind] && rank < logs->world_size && !is_on(&logs->spec->tee, rank, kind))
+            rank++;
+        if (filters[kind] && rank == logs->world_size)
+            log_warn("--duplicate-%s-filters finds nothing: no rank has --tee=%u",
+                     kind == RELAY_STDOUT ? "stdout" : "stderr", RANKMAP_STDOUT << kind);
+    }
+}
+
 static int make_routes(struct logs *logs, struct err *err)
 {
     const char *template = getenv(ENV_LINE_PREFIX);
@@ -148,8 +161,10 @@ int logs_prepare(struct logs *logs, const struct job_spec *spec, uint32_t world_
     if (rc == 0 && !wants_no_directory(spec) &&
         (spec->log_dir || spec->detach || wants_files(logs)))
         rc = make_directory(logs, err);
-    if (rc == 0)
+    if (rc == 0) {
         warn_of_absent_ranks(logs);
+        warn_of_idle_filters(logs);
+    }
     return rc;
 }
 

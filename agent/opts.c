@@ -5,6 +5,7 @@
 #include "opts.h"
 
 #include "../config/fields.h"
+#include "../config/foreign.h"
 #include "../config/jobfile.h"
 #include "../proto/status.h"
 
@@ -83,7 +84,10 @@ static int refuse_unknown(const char *word, const struct option *option, struct 
     char shown[FIELD_QUOTE_BYTES];
     size_t n = (size_t)(option->name - word) + option->name_bytes;
     const char *nearest = field_nearest_of(option->name, option->name_bytes, OTHERS);
+    const char *instead = foreign_find(FOREIGN_OPTION, option->name, option->name_bytes);
     field_quote(word, n, shown);
+    if (instead)
+        return err_set(err, -EINVAL, "%s: unknown option; %s", shown, instead);
     if (nearest && strncmp(nearest, option->name, option->name_bytes) == 0 &&
         !nearest[option->name_bytes])
         return err_set(err, -EINVAL, "%s: takes no value", shown);

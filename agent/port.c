@@ -26,6 +26,20 @@ static socklen_t parse(union address *a, const char *text, uint16_t port)
     return sizeof a->v4;
 }
 
+static int refuse(int rc, const char *addr, uint16_t port, struct err *err)
+{
+    if (rc == -EADDRNOTAVAIL)
+        return err_set(err, rc, "--master-addr: %s is no address of this server", addr);
+    if (!port)
+        return err_set_errno(err, rc, "a master port on %s (--master-addr)", addr);
+    if (rc == -EADDRINUSE)
+        return err_set(err, rc,
+                       "--master-port: another program has port %u of %s; without the option a "
+                       "free one is taken",
+                       port, addr);
+    return err_set_errno(err, rc, "master port %u on %s (--master-port)", port, addr);
+}
+
 int port_reserve(const char *addr, uint16_t port, int *ret_fd, uint16_t *ret_port, struct err *err)
 {
     union address a;
@@ -36,8 +50,7 @@ int port_reserve(const char *addr, uint16_t port, int *ret_fd, uint16_t *ret_por
     int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &a.any, n) < 0 || getsockname(fd, &a.any, &n) < 0)
-        return port ? err_set_errno(err, -errno, "master port %u on %s (--master-port)", port, addr)
-                    : err_set_errno(err, -errno, "a master port on %s (--master-addr)", addr);
+        return refuse(-errno, addr, port, err);
     *ret_port = ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
     *ret_fd = take_fd(&fd);
     return 0;

@@ -100,12 +100,15 @@ static int explain_missing(const char *name, int code, struct err *err)
     return err_set_errno(err, code, "'%s'", name);
 }
 
-/* The interpreter word of a "#!" line; a carriage return is made visible, since a terminal hides it. */
+/* The interpreter of a "#!" line, or what env shall find; a carriage return is made visible, since a terminal hides it. */
 static int check_interpreter(const char *name, char *line, struct err *err)
 {
     char *word = line + strspn(line, " \t");
-    word[strcspn(word, " \t\n")] = '\0';
-    int rc = check_file(word);
+    word[strcspn(word, "\n")] = '\0';
+    bool env = strncmp(word, "/usr/bin/env ", 13) == 0 && word[strlen(word) - 1] == '\r';
+    if (!env)
+        word[strcspn(word, " \t")] = '\0';
+    int rc = env ? -ENOENT : check_file(word);
     if (rc == 0)
         return 0;
     size_t n = strlen(word);

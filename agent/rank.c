@@ -156,9 +156,10 @@ void rank_describe_end(const struct rank *rank, char *text, size_t size)
 {
     char name[SIGNALS_NAME_BYTES];
     if (rank->reason == REASON_SPAWN)
-        snprintf(text, size, "could not be started: %s: %s",
+        snprintf(text, size, "could not be started: %s: %s%s",
                  rank->spawn.stage == SPAWN_STDIO ? "standard streams" : "exec",
-                 strerror(rank->spawn.error));
+                 strerror(rank->spawn.error),
+                 rank->spawn.error == ENOEXEC ? ", built for another CPU, or damaged" : "");
     else if (rank->signalled)
         snprintf(text, size, "was killed by %s%s%s", signals_name(rank->code, name),
                  signals_meaning(rank->code), rank->core ? ", core dumped" : "");

@@ -283,6 +283,12 @@ uint64_t relay_dropped(const struct relay *r)
     return dropped;
 }
 
+void relay_end_line(void *relay)
+{
+    struct relay *r = relay;
+    sink_end_line(r->sink_of[RELAY_STDERR]);
+}
+
 static void wait_blocking(struct relay *r, uint64_t until_ns)
 {
     struct outlet *waiting[OUTLETS_MAX];

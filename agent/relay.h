@@ -98,6 +98,10 @@ bool relay_waits(const struct relay *r);
 /* Bytes that were read and could not be written (outlet gone, flush deadline). */
 uint64_t relay_dropped(const struct relay *r);
 
+/* A line that stands unfinished on the outlet of stderr gets its newline, if there is room: somebody else is about to
+ * write there. relay: void for log_call_before(). */
+void relay_end_line(void *relay);
+
 /* Writes what is pending, for at most ms (blocking with poll; after the loop has ended), drops
  * the rest and counts it. */
 void relay_flush(struct relay *r, unsigned ms);

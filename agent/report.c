@@ -129,7 +129,7 @@ static void put_others(struct writer *w, const struct report *r)
     uint32_t shown = r->others_n < REPORT_OTHERS ? r->others_n : REPORT_OTHERS;
     for (uint32_t i = 0; i < shown; i++) {
         const struct report_other *o = &r->others[i];
-        put_note(w, "rank %u %s %.0f ms %s, probably because of it", o->rank, o->what,
+        put_note(w, "rank %u %s, %.0f ms %s, probably because of it", o->rank, o->what,
                  (o->later_s < 0 ? -o->later_s : o->later_s) * 1000,
                  o->later_s < 0 ? "earlier" : "later");
     }

@@ -301,6 +301,8 @@ static int start_loop(struct roof *roof, struct err *err)
         .on_rank_end = on_drained, .on_outlet_gone = on_outlet_gone, .user = roof};
     int rc = relay_create(&roof->relay, &roof->loop, roof->n, STDOUT_FILENO, STDERR_FILENO,
                           &callbacks, err);
+    if (rc == 0)
+        log_call_before(relay_end_line, roof->relay);
     for (unsigned i = 0; i < roof->n && rc == 0; i++) {
         struct job *job = &roof->job[i];
         rc = add_streams(roof, i, err);
@@ -329,6 +331,7 @@ static int live(struct roof *roof, struct err *err)
     }
     close_gates(roof);
     signals_stop(&roof->signals);
+    log_call_before(NULL, NULL);
     relay_destroy(roof->relay);
     uv_run(&roof->loop, UV_RUN_DEFAULT);
     uv_loop_close(&roof->loop);

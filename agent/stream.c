@@ -115,6 +115,15 @@ void sink_disown(struct sink *k)
     k->owner = NULL;
 }
 
+void sink_end_line(struct sink *k)
+{
+    struct iovec newline = {.iov_base = (char *)"\n", .iov_len = 1};
+    if (!k->open_line || k->outlet.waiting || outlet_write(&k->outlet, &newline, 1) == 0)
+        return;
+    sink_disown(k);
+    k->open_line = false;
+}
+
 /* ---- life of a stream ---- */
 
 static void free_if_over(struct stream *s)

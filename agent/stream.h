@@ -92,6 +92,9 @@ void sink_settle(struct sink *k);
 /* The owner's line is cut: who comes next begins with a newline. */
 void sink_disown(struct sink *k);
 
+/* Puts the newline now, for somebody who writes past us; not while the outlet has no room. */
+void sink_end_line(struct sink *k);
+
 /* Forgets what those in line hold; counted as dropped. */
 void sink_drop(struct sink *k);
 

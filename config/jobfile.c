@@ -5,6 +5,7 @@
 
 #include "../proto/env.h"
 #include "fields.h"
+#include "foreign.h"
 #include "yaml.h"
 
 #include <fcntl.h>
@@ -129,7 +130,10 @@ static int refuse_key(const struct jobfile *f, const struct yaml_node *key)
     if (strcmp(key->text, "<<") == 0)
         return yaml_refuse(f->tree, key, f->err, "'<<' is not there: write the keys out");
     const char *nearest = field_nearest_of(key->text, strlen(key->text), JOBFILE_KEYS);
+    const char *instead = foreign_find(FOREIGN_KEY, key->text, strlen(key->text));
     field_quote(key->text, strlen(key->text), shown);
+    if (instead)
+        return yaml_refuse(f->tree, key, f->err, "unknown key '%s'; %s", shown, instead);
     if (!nearest)
         return yaml_refuse(f->tree, key, f->err,
                            "unknown key '%s'; launch --example-config shows them all", shown);

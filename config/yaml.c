@@ -104,6 +104,17 @@ static bool has_variable(const struct reader *r, size_t line)
     return memmem(at, (size_t)(end - at), "${", 2) != NULL;
 }
 
+/* A ':' that begins a value where none may begin: what the mark's line, and what stands before the mark in it, tell of the
+ * mistake. Columns are characters; a line that is no ASCII is at worst explained wrongly. */
+static const char *explain_mapping(const struct reader *r, yaml_mark_t mark)
+{
+    const char *at = line_begin(r, mark.line);
+    if (memchr(at, ':', mark.column < (size_t)(r->text + r->n - at) ? mark.column : 0))
+        return "; a text that holds ': ' must be quoted";
+    return *at == ' ' ? "; is this line indented too far?"
+                      : "; is there no blank behind the ':' of the line above?";
+}
+
 /* What libyaml says, with the mistakes that it has no words for. */
 static int explain(struct reader *r)
 {
@@ -117,7 +128,9 @@ static int explain(struct reader *r)
     if (is_indented_with_tab(r, mark.line))
         return refuse(r, mark, "a tab: YAML takes only blanks before a key");
     if (!p->context)
-        return refuse(r, mark, "%s", p->problem);
+        return refuse(r, mark, "%s%s", p->problem,
+                      strncmp(p->problem, "mapping values", 14) == 0 ? explain_mapping(r, mark)
+                                                                     : "");
     if (p->context_mark.line != mark.line)
         snprintf(from, sizeof from, ", begun on line %zu", p->context_mark.line + 1);
     return refuse(r, mark, "%s%s: %s%s", p->context, from, p->problem,

@@ -73,8 +73,7 @@ static int look(struct parts *parts, struct job_spec *spec, struct err *err)
         return exit_code;
     struct program *program = &parts->program;
     if (program_resolve(program, spec->argv, how_to_run(spec), &exit_code, err) < 0) {
-        if (exit_code == EXIT_CODE_NOT_FOUND)
-            suggest_program(spec->argv[0], err);
+        suggest_program(spec->argv[0], err);
         return exit_code;
     }
     return name_run(spec, err) < 0 ? EXIT_CODE_OURS : EXIT_CODE_OK;
@@ -228,6 +227,16 @@ static int run(struct job_spec *spec, int gate)
     return exit_code;
 }
 
+/* A slip in a variable's name would go by unnoticed, as any name is allowed. */
+static void warn_of_variables(void)
+{
+    char meant[FIELD_ENV_BYTES];
+    for (char **word = environ; word && *word; word++)
+        if (suggest_variable(*word, meant))
+            log_warn("%.*s is not read by launch; did you mean %s?", (int)strcspn(*word, "="),
+                     *word, meant);
+}
+
 static int run_jobs(const struct job_spec *spec)
 {
     struct err err;
@@ -253,6 +262,7 @@ int cmd_run(int argc, char **argv)
     } else if (action != OPTS_RUN) {
         exit_code = show(&spec, action);
     } else {
+        warn_of_variables();
         exposed_warn(AT_FDCWD, ".", "the working directory",
                      "programs and modules that are found there may be theirs");
         exit_code = spec.jobs ? run_jobs(&spec) : run(&spec, -1);

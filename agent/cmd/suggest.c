@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "suggest.h"
 
-#include "../../config/fields.h"
+#include "../../config/foreign.h"
 #include "commands.h"
 
 #include <stdarg.h>
@@ -59,12 +59,31 @@ static bool is_file(const char *word, const char *suffix)
     return n < (int)sizeof path && access(path, F_OK) == 0;
 }
 
+/* "FOO=1", which a shell takes before a command, and no option. */
+static bool is_variable(const char *word)
+{
+    size_t n = strcspn(word, "=");
+    return word[n] && n > 0 && (*word < '0' || *word > '9') &&
+           strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static bool is_job_file(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0) && is_file(word, "");
+}
+
 void suggest_program(const char *word, struct err *err)
 {
     const struct field *field = field_find(word, strcspn(word, "="));
     const char *option = field ? field->name : strcmp(word, "version") == 0 ? word : NULL;
     const char *command = nearest_command(word);
-    if (strstr(err->text, "did you mean"))
+    const char *instead = foreign_find(FOREIGN_VERB, word, strlen(word));
+    if (is_job_file(word)) {
+        err_set(err, err->code, "'%s' is no program; did you mean --config=%s?", word, word);
+        return;
+    }
+    if (err->code != -ENOENT || strstr(err->text, "did you mean"))
         return;
     if (has_typographic_dash(word))
         append(err, "; it begins with a typographic dash: an option begins with a plain -");
@@ -74,6 +93,34 @@ void suggest_program(const char *word, struct err *err)
         append(err, "; did you mean %s.py?", word);
     else if (option)
         append(err, "; did you mean the option --%s?", option);
+    else if (is_variable(word))
+        append(err, "; variables stand before launch: %s launch ...", word);
+    else if (strpbrk(word, " \t") && !is_file(word, ""))
+        append(err, "; a program and its arguments are words of their own: no quotes around both");
+    else if (instead)
+        append(err, "; %s", instead);
     else if (command)
         append(err, "; did you mean the command: launch %s?", command);
+}
+
+const char *suggest_variable(const char *word, char buf[FIELD_ENV_BYTES])
+{
+    const size_t n = strcspn(word, "="), before = strncmp(word, "LAUNCH_", 7) == 0 ? 7
+                                                  : strncmp(word, "PET_", 4) == 0  ? 4
+                                                                                   : 0;
+    bool found = false;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; before && i < FIELDS_N; i++) {
+        char ours[FIELD_ENV_BYTES];
+        const char *known = before == 4 ? FIELDS[i].pet : field_env(&FIELDS[i], ours);
+        if (!known || FIELDS[i].group == GROUP_FILE)
+            continue;
+        if (strlen(known) == n && memcmp(known, word, n) == 0)
+            return NULL;
+        if (field_is_nearer(word + before, n - before, known + before, &best)) {
+            snprintf(buf, FIELD_ENV_BYTES, "%s", known);
+            found = true;
+        }
+    }
+    return found ? buf : NULL;
 }

@@ -150,7 +150,7 @@ int words_parse(struct words *ret, int argc, char **argv, unsigned takes)
     if ((takes & WORD_RUN) && (!ret->run || !*ret->run))
         refuse(argv[0], "", "which job? launch ps lists them", NULL);
     else if ((takes & WORD_SIGNAL) && !(ret->given & WORD_SIGNAL))
-        refuse(argv[0], "", "which signal?", NULL);
+        refuse(argv[0], "", "which signal? USR1 or 10 is one", NULL);
     else
         return -1;
     return EXIT_CODE_USAGE;
@@ -162,7 +162,13 @@ int words_open(struct words *ret, int argc, char **argv, unsigned takes, struct 
     int exit_code = words_parse(ret, argc, argv, takes | WORD_RUN);
     if (exit_code >= 0)
         return exit_code;
-    return client_find(ret->run, job, &err) < 0 ? words_tell(&err) : -1;
+    int rc = client_find(ret->run, job, &err);
+    if (rc == 0)
+        return -1;
+    struct err unknown = err;
+    if (rc == -ENOENT && (strcmp(argv[0], "logs") == 0 || strcmp(argv[0], "attach") == 0))
+        err_set(&err, rc, "%s; what an ended one wrote is in its --log-dir", unknown.text);
+    return words_tell(&err);
 }
 
 int words_ask(struct client_job *job, enum wire_verb verb, const struct words *words,

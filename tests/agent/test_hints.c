@@ -42,6 +42,13 @@ TEST(what_is_not_known_has_no_hint)
     CHECK(hints_find(&spawn) == NULL);
 }
 
+TEST(where_a_core_dump_is_nobody_is_told_to_make_one)
+{
+    struct hint_facts facts = {
+        .reason = REASON_SIGNAL, .signal = SIGSEGV, .exit_code = 139, .core = true};
+    CHECK_HAS(hints_find(&facts), "gdb");
+}
+
 TEST(proof_that_memory_ran_out_goes_first)
 {
     struct hint_facts facts = {

@@ -215,6 +215,19 @@ static const struct {
     {"barrier", "RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 30000 ms"},
     {"no-launcher", "ValueError: Error initializing torch.distributed using env:// rendezvous: "
                     "environment variable MASTER_ADDR expected, but not set"},
+    {"torch-no-group", "RuntimeError: Default process group has not been initialized, please make "
+                       "sure to call init_process_group."},
+    {"local-rank", "train.py: error: the following arguments are required: --local_rank"},
+    {"local-rank", "train.py: error: the following arguments are required: --data, --local-rank"},
+    {"local-rank", "train.py: error: unrecognized arguments: --local_rank=0"},
+    {"local-rank", "train.py: error: unrecognized arguments: --local-rank=0"},
+    {"gloo-sizes",
+     "  what():  [enforce fail at ./gloo/transport/tcp/pair.cc:510] op.preamble.length <= "
+     "op.nbytes. 8 vs 4"},
+    {"torch-no-cuda", "AssertionError: Torch not compiled with CUDA enabled"},
+    {"torch-no-cuda", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"},
+    {"no-launch-main", "launch-run: ./job.so has no launch_main()"},
+    {"python-module", "/usr/bin/python3: No module named train"},
     {"torch-no-nccl", "RuntimeError: Distributed package doesn't have NCCL built in"},
     {"oom-killer",
      "kernel: Out of memory: Killed process 4711 (python3) total-vm:91234kB, anon-rss:81234kB"},

@@ -532,3 +532,21 @@ TEST(a_cut_reads_what_is_there_and_the_rank_may_have_new_pipes_at_once)
     CHECK_INT(rig.ended[0], ==, 1); /* ... until the new one did */
     teardown();
 }
+
+TEST(a_line_of_somebody_else_begins_where_a_line_begins)
+{
+    setup();
+    int a = add(0, RELAY_STDOUT);
+    relay_end_line(rig.relay); /* nothing stands there */
+    say(a, "half");
+    until_got(4);
+    relay_end_line(rig.relay);
+    relay_end_line(rig.relay); /* once is enough */
+    until_got(5);
+    say(a, " a line\n");
+    until_got(13);
+    relay_end_line(rig.relay); /* it is whole */
+    settle();
+    CHECK_STR(rig.got, "half\n a line\n");
+    teardown();
+}

@@ -189,8 +189,8 @@ TEST(ranks_that_fell_with_it_are_told_apart_from_those_that_were_ended)
     r.others_n = 2;
     r.stopped = 1;
     char *text = text_of(&r);
-    CHECK_HAS(text, "rank 1 exited with code 1 12 ms earlier, probably because of it\n");
-    CHECK_HAS(text, "rank 5 exited with code 2 34 ms later, probably because of it\n");
+    CHECK_HAS(text, "rank 1 exited with code 1, 12 ms earlier, probably because of it\n");
+    CHECK_HAS(text, "rank 5 exited with code 2, 34 ms later, probably because of it\n");
     CHECK_HAS(text, "the other 1 rank still running was ended because of it\n");
     CHECK(!strstr(text, "more rank"));
     free(text);

@@ -55,6 +55,17 @@ TEST(a_byte_order_mark_and_dos_line_ends_change_nothing)
     yaml_tree_free(&tree);
 }
 
+TEST(a_colon_in_the_wrong_place_is_told_what_it_may_be)
+{
+    CHECK_REFUSED("a: b: c\n", "f:1:5: mapping values are not allowed in this context; a text that "
+                               "holds ': ' must be quoted");
+    CHECK_REFUSED(
+        "a: 1\n  b: 2\n",
+        "f:2:4: mapping values are not allowed in this context; is this line indented too far?");
+    CHECK_REFUSED("a:1\nb: 2\n", "f:2:2: mapping values are not allowed in this context; is there "
+                                 "no blank behind the ':' of the line above?");
+}
+
 TEST(a_tab_is_fine_between_words_and_told_where_it_indents)
 {
     struct yaml_tree tree;

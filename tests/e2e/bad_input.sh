@@ -52,6 +52,19 @@ refused 127 'stand behind the' --nproc-per-node=4 ' ' ./p.sh
 refused 127 'command: launch help' halp
 refused 127 'option --version' version
 refused 127 "'gone.py': No such file" gone.py
+: >'a b.py'; PATH=/none "$LAUNCH" 'a b.py' 2>err; check "a name with a blank: $(cat err)" has 'set PYTHON_EXEC$' err
+# What somebody types who comes from mpirun, srun or docker.
+refused 2 'unknown option; --affinity' --map-by=core ./p.sh
+refused 2 'unknown option; a job has one server' -H node1:4 ./p.sh
+refused 2 'unknown option; --max-restarts' --restart=always ./p.sh
+refused 127 'stand before launch: N=1 launch' N=1 ./p.sh
+refused 127 'words of their own' './p.sh --lr=1'
+refused 127 'launch ps lists the jobs' list
+echo 'program: ./p.sh' >job.yaml
+refused 127 'did you mean --config=job.yaml' job.yaml
+refused 126 'did you mean --config=./job.yaml' ./job.yaml
+echo 'command: ./p.sh' >words.yaml
+refused 2 "words.yaml:1:1: unknown key 'command'; 'program'" --config=words.yaml
 PYTHON_EXEC=/no/such/python refused 127 'PYTHON_EXEC' train.py
 printf '#!/bin/sh\nPATH=/nowhere exec %s "$@"\n' "$LAUNCH" >pathless; chmod +x pathless
 LAUNCH=./pathless refused 127 'neither python nor python3' train.py
@@ -63,12 +76,19 @@ refused 127 "'no-such-program-here' was not found in the PATH$" no-such-program-
 mkdir dir a_dir; refused 126 'directory' ./dir; refused 126 'directory' dir/
 refused 126 "'a_dir' is a directory, not a program" a_dir
 printf '#!/bin/sh\r\necho hi\r\n' >crlf.sh; chmod +x crlf.sh; refused 127 'sh.r' ./crlf.sh
+printf '#!/usr/bin/env python3\r\nprint(1)\r\n' >crlf; chmod +x crlf; refused 127 'env python3.r.: .*DOS line ends' ./crlf
 printf '#!/no/such/interp\n' >noint.sh; chmod +x noint.sh; refused 127 '/no/such/interp' ./noint.sh
 printf 'echo ran >got.$RANK\n' >nosb; chmod +x nosb
 run --nproc-per-node=2 ./nosb; expect 0 "a text without #! is run by sh"; check "both ran" test -s got.0 -a -s got.1
 printf '\177ELF garbage\0' >bad.elf; chmod +x bad.elf
 run --nproc-per-node=2 --max-restarts=2 ./bad.elf; expect 126 "garbage behind an ELF magic"
+check "what it may be: $(cat err)" has 'Exec format error, built for another CPU' err
 check "exec's reason is told once: $(cat err)" test "$(grep -c 'Exec format error' err)" = 1
+refused 2 '--master-addr: 192.0.2.1 is no address of this server' --master-addr=192.0.2.1 ./p.sh
+LAUNCH_MAX_RESTART=3 PET_NPROC_PER_NOD=2 LAUNCH_COLOR_OF_MINE=red run ./p.sh; expect 0 "slips in variables"
+check "are told: $(cat err)" has '^launch: warning: LAUNCH_MAX_RESTART is not read by launch; did you mean LAUNCH_MAX_RESTARTS\?$' err
+check "torchrun's, too" has 'PET_NPROC_PER_NOD .*PET_NPROC_PER_NODE' err
+check "others are not looked at" test "$(wc -l <err)" = 2
 gpus 4
 CUDA_VISIBLE_DEVICES=0,0 refused 2 CUDA_VISIBLE_DEVICES ./p.sh
 CUDA_VISIBLE_DEVICES=0,foo refused 2 foo ./p.sh

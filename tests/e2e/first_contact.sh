@@ -35,8 +35,9 @@ wrong 2 'status: --wacth: unknown option; did you mean --watch\?$' status x --wa
 wrong 2 'stop: y: one word too many; usage: launch stop RUN \[--now\]$' stop x y
 for command in status logs attach stop restart grow signal; do
     wrong 2 "$command: which job\? launch ps lists them; usage: launch $command RUN" $command
-    wrong 2 'no job nosuch is running; none is$' $command nosuch $([ $command != signal ] || echo USR1)
+    wrong 2 'no job nosuch is running; none is(; what an ended one wrote is in its --log-dir)?$' $command nosuch $([ $command != signal ] || echo USR1)
 done
+wrong 2 'none is; what an ended one wrote is in its --log-dir$' logs nosuch
 wrong 2 'no job nosuch is running; none is$' doctor nosuch
 wrong 2 'nosuch: No such file or directory$' doctor --log=nosuch
 wrong 2 "no help on 'chek'; did you mean: launch help check\?$" help chek

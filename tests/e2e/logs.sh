@@ -55,8 +55,10 @@ worker lines.sh <<'W'
 #!/bin/sh
 echo "fine $RANK"; echo "a ERROR, b $RANK"; printf "loss $RANK"; echo "E $RANK" >&2
 W
+run -n 2 --redirects=1 --log-dir=f2 --duplicate-stdout-filters=a true; expect 0 "filters without --tee"
+check "is told: $(cat err)" has "warning: --duplicate-stdout-filters finds nothing: no rank has --tee=1$" err
 run --nproc-per-node=2 --log-dir=f --tee=0:3,1:1 --duplicate-stdout-filters='ERROR,, b,loss' --duplicate-stderr-filters=E ./lines.sh
-expect 0 filters
+expect 0 filters; check "nobody is warned: $(cat err)" not has filters err
 check "matching lines: $(cat f/*/attempt_0/filtered_stdout.log)" test "$(sort f/*/attempt_0/filtered_stdout.log | tr '\n' '|')" = \
     '[default0]:a ERROR, b 0|[default0]:loss 0|[default1]:a ERROR, b 1|[default1]:loss 1|'
 check "of streams with --tee only" test "$(cat f/*/attempt_0/filtered_stderr.log)" = '[default0]:E 0'

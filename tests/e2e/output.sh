@@ -46,6 +46,11 @@ check "a reader that leaves ends the job with SIGPIPE's code, got $rc" test "$rc
 check "and that is told" has 'stdout' err
 check "nothing is left" not pgrep -fx 'yes abc'
 
+"$LAUNCH" --nproc-per-node=2 sh -c 'printf "at 50%%"; exit 3' >out 2>&1 </dev/null; rc=$?
+expect 3 "lines without an end"; check "the report begins a line: $(cat out)" has '^launch: sh: rank' out
+"$LAUNCH" --nproc-per-node=2 sh -c 'printf "at 50%%"; exit 3' >out 2>err </dev/null
+check "a stdout apart from it gets nothing: $(cat out)" test "$(tail -c1 out)" = %
+
 worker keep.sh <<W
 #!/bin/sh
 sleep $TAG & echo main-done-\$RANK

@@ -43,7 +43,7 @@ os.kill(os.getpid(), signal.SIGFPE)
 W
 mkfifo fifo; LIMIT=60 run -n 2 ./victim.py; expect 136 "the culprit's code"
 check "the culprit is named" has 'rank 1 of 2 failed first: it was killed by SIGFPE' err
-check "the victim too" has 'rank 0 exited with code 1 [0-9]+ ms earlier, probably because of it' err
+check "the victim too" has 'rank 0 exited with code 1, [0-9]+ ms earlier, probably because of it' err
 check "nobody else was ended" not has 'still running' err
 run -n 2 sh -c 'echo Broken pipe >&2; exit 3'; expect 3 "without a better one the first is named"
 

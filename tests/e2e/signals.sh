@@ -24,6 +24,7 @@ start --nproc-per-node=2 --shutdown-timeout=1 ./deaf.sh; until_true running 2
 stop TERM; expect 143 "deaf workers are killed at the end of the grace"; check "none left" running 0
 start --nproc-per-node=2 --shutdown-timeout=600 ./deaf.sh; until_true running 2
 kill -INT $pid; until_true grep -q SigCgt /proc/$pid/status
+until_true grep -q 'ranks 0, 1 have been asked to end .* or when asked again' err || fail "who waits is told what for: $(cat err)"
 until ! running 2; do kill -INT $pid 2>/dev/null || break; pause; done
 wait $pid; rc=$?; expect 130 "a second SIGINT means now"; check "none left" running 0
 start --nproc-per-node=2 --shutdown-timeout=600 ./deaf.sh; until_true running 2
