@@ -105,13 +105,14 @@ static bool has_variable(const struct reader *r, size_t line)
 }
 
 /* A ':' that begins a value where none may begin: what the mark's line, and what stands before the mark in it, tell of the
- * mistake. Columns are characters; a line that is no ASCII is at worst explained wrongly. */
+ * mistake. Columns are characters, and libyaml's lines also end with a lone carriage return: there it is at worst explained
+ * wrongly. */
 static const char *explain_mapping(const struct reader *r, yaml_mark_t mark)
 {
-    const char *at = line_begin(r, mark.line);
-    if (memchr(at, ':', mark.column < (size_t)(r->text + r->n - at) ? mark.column : 0))
+    const char *at = line_begin(r, mark.line), *end = r->text + r->n;
+    if (memchr(at, ':', mark.column < (size_t)(end - at) ? mark.column : 0))
         return "; a text that holds ': ' must be quoted";
-    return *at == ' ' ? "; is this line indented too far?"
+    return at < end && *at == ' ' ? "; is this line indented too far?"
                       : "; is there no blank behind the ':' of the line above?";
 }
 

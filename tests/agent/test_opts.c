@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line and the environment; torchrun's whole list is in test_opts_torchrun.c. */
 #include "../../config/fields.h"
+#include "../../config/foreign.h"
 #include "../../proto/env.h"
 #include "opts_rig.h"
 
@@ -216,7 +217,9 @@ TEST(an_abbreviation_of_any_option_is_unknown)
                 continue;
             PARSE(&run, word, "1", "p");
             CHECK_INT(run.r, ==, -EINVAL);
-            CHECK_HAS(run.err.text, ": unknown option; did you mean --");
+            const char *known = foreign_find(FOREIGN_OPTION, word + 2, n);
+            CHECK_HAS(run.err.text, ": unknown option; ");
+            CHECK_HAS(run.err.text, known ? known : "did you mean --");
             spec_finish(&run.spec);
         }
     }
