@@ -113,7 +113,7 @@ static const char *explain_mapping(const struct reader *r, yaml_mark_t mark)
     if (memchr(at, ':', mark.column < (size_t)(end - at) ? mark.column : 0))
         return "; a text that holds ': ' must be quoted";
     return at < end && *at == ' ' ? "; is this line indented too far?"
-                      : "; is there no blank behind the ':' of the line above?";
+                                  : "; is there no blank behind the ':' of the line above?";
 }
 
 /* What libyaml says, with the mistakes that it has no words for. */
