@@ -2,6 +2,7 @@
 /* See nic.h. */
 #include "nic.h"
 
+#include "clean.h"
 #include "sysfile.h"
 
 #include <dirent.h>
@@ -54,7 +55,7 @@ static struct topology_nic *add(struct topology *t, const char *sysroot, const c
     if (t->nics_n == TOPOLOGY_NICS_MAX)
         return NULL;
     struct topology_nic *nic = &t->nic[t->nics_n++];
-    snprintf(nic->name, sizeof nic->name, "%.31s", name);
+    clean(nic->name, sizeof nic->name, name); /* an interface may have any name without blanks */
     pci_read(&nic->pci, sysroot, address);
     return nic;
 }
@@ -85,7 +86,7 @@ static void read_net(struct topology *t, const char *sysroot, const char *name)
     for (unsigned i = 0; i < t->rdma_n; i++)
         if (strcmp(t->nic[i].pci.address, address) == 0) {
             if (!t->nic[i].netdev[0])
-                snprintf(t->nic[i].netdev, sizeof t->nic[i].netdev, "%.31s", name);
+                clean(t->nic[i].netdev, sizeof t->nic[i].netdev, name);
             return;
         }
     struct topology_nic *nic = add(t, sysroot, name, address);

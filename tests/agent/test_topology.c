@@ -153,6 +153,18 @@ TEST(nics_are_counted_as_people_count_and_rdma_comes_first)
     CHECK_STR(t->nic[2].name, "eth0");
 }
 
+TEST(an_interface_whose_name_steers_a_terminal_has_a_plain_one)
+{
+    nic("infiniband", "mlx\x1b[2J", "pci0000:15/0000:15:01.0/0000:16:00.0");
+    nic("net", "ens\x07", "pci0000:15/0000:15:01.0/0000:16:00.0");
+    nic("net", "eth\x1a", "pci0000:00/0000:00:03.0/virtio0");
+    read_it();
+    CHECK_INT(t->nics_n, ==, 2);
+    CHECK_STR(t->nic[0].name, "mlx?[2J");
+    CHECK_STR(t->nic[0].netdev, "ens?");
+    CHECK_STR(t->nic[1].name, "eth?");
+}
+
 TEST(more_nics_than_can_be_shown_are_left_out)
 {
     char name[32], place[64];
