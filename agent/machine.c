@@ -58,6 +58,8 @@ static int nearest(const struct machine *m, const char *sysroot, int node)
     for (int other = -1; (other = bitset_next(&m->nodes, other)) >= 0;) {
         char *end = at;
         unsigned long distance = strtoul(at, &end, 10);
+        if (end == at && best >= 0)
+            break; /* no more is told, and none of the others can be nearer */
         if (end == at)
             distance = ULONG_MAX; /* not told: as far as can be */
         at = end;
