@@ -177,19 +177,6 @@ static void start_helper(struct gpu_watch *w)
         w->watch = watch_start(w->loop, w->fd, on_news, w);
 }
 
-/* Tells when somebody opens CUDA; so that a job that never does wakes nobody up. */
-static void watch_uvm(struct gpu_watch *w, void (*on_opened)(void *user))
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s" UVM_NODE, w->sysroot) >= (int)sizeof path)
-        return;
-    w->uvm_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (w->uvm_fd >= 0 && inotify_add_watch(w->uvm_fd, path, IN_OPEN) >= 0)
-        w->uvm_watch = watch_start(w->loop, w->uvm_fd, on_opened, w);
-    if (!w->uvm_watch) /* the driver's module is not loaded yet, or there are too many of us */
-        forget_uvm(w);
-}
-
 static void on_timer(uv_timer_t *timer);
 
 static void on_uvm(void *user)
@@ -199,12 +186,28 @@ static void on_uvm(void *user)
     uv_timer_start(&w->timer, on_timer, HELPER_AFTER_MS, 0);
 }
 
+/* Tells when somebody opens CUDA; so that a job that never does wakes nobody up. */
+static void watch_uvm(struct gpu_watch *w)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s" UVM_NODE, w->sysroot) >= (int)sizeof path)
+        return;
+    w->uvm_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (w->uvm_fd >= 0 && inotify_add_watch(w->uvm_fd, path, IN_OPEN) >= 0)
+        w->uvm_watch = watch_start(w->loop, w->uvm_fd, on_uvm, w);
+    if (!w->uvm_watch) /* the driver's module is not loaded yet, or there are too many of us */
+        forget_uvm(w);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct gpu_watch *w = timer->data;
-    if (gpu_users_none(w->sysroot))
-        watch_uvm(w, on_uvm);
-    if (!gpu_users_none(w->sysroot)) { /* nor has somebody opened it just before */
+    bool none = gpu_users_none(w->sysroot);
+    if (none) {
+        watch_uvm(w);
+        none = gpu_users_none(w->sysroot); /* somebody may have opened it just before */
+    }
+    if (!none) {
         forget_uvm(w);
         start_helper(w);
     } else if (!w->uvm_watch) {
