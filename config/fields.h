@@ -73,6 +73,9 @@ const char *field_env(const struct field *field, char buf[FIELD_ENV_BYTES]);
 /* A name as job files write it, "nproc_per_node"; returns buf. */
 const char *field_key(const char *name, char buf[FIELD_ENV_BYTES]);
 
+/* The n bytes can be the name of a variable of the environment: A-Z a-z 0-9 _, and no digit first. */
+bool field_names_variable(const char *text, size_t n);
+
 /* ---- values and where they came from (origin.c) ---- */
 
 /* Whether the user set what this row sets, by this row or by one that shares its place. */

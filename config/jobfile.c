@@ -212,23 +212,12 @@ static int take_program(struct jobfile *f)
 
 /* ---- environment ---- */
 
-static bool is_name(const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        char c = text[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && (i == 0 || c < '0' || c > '9'))
-            return false;
-    }
-    return n > 0;
-}
-
 static int check_name(const struct jobfile *f, const struct yaml_node *map,
                       const struct yaml_node *key)
 {
     static const char *const DECIDED[] = {ENV_DECIDED};
     char shown[FIELD_QUOTE_BYTES], ours[FIELD_ENV_BYTES], name[FIELD_ENV_BYTES];
-    if (key->kind != YAML_TEXT || !is_name(key->text, strlen(key->text)))
+    if (key->kind != YAML_TEXT || !field_names_variable(key->text, strlen(key->text)))
         return yaml_refuse(f->tree, key, f->err,
                            "env: '%s' is no name of a variable (A-Z a-z 0-9 _)",
                            key->kind == YAML_TEXT ? field_quote(key->text, strlen(key->text), shown)
@@ -265,7 +254,7 @@ static int expand_one(const struct jobfile *f, const char *key, const struct yam
     char name[128];
     const char *begin = (*at)[1] == '{' ? *at + 2 : "";
     size_t n = strcspn(begin, "}");
-    if (begin[n] != '}' || !is_name(begin, n) || n >= sizeof name)
+    if (begin[n] != '}' || !field_names_variable(begin, n) || n >= sizeof name)
         return yaml_refuse(f->tree, value, f->err,
                            "env: %.60s: a $ must be ${NAME} or, for itself, $$", key);
     memcpy(name, begin, n);

@@ -118,6 +118,17 @@ const struct field *field_find(const char *name, size_t n)
     return NULL;
 }
 
+bool field_names_variable(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return n > 0;
+}
+
 const char *field_key(const char *name, char buf[FIELD_ENV_BYTES])
 {
     snprintf(buf, FIELD_ENV_BYTES, "%s", name);

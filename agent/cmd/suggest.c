@@ -63,8 +63,7 @@ static bool is_file(const char *word, const char *suffix)
 static bool is_variable(const char *word)
 {
     size_t n = strcspn(word, "=");
-    return word[n] && n > 0 && (*word < '0' || *word > '9') &&
-           strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n;
+    return word[n] && field_names_variable(word, n);
 }
 
 static bool is_job_file(const char *word)
