@@ -68,5 +68,5 @@ rm -f held end; unshare --pid --mount --ipc --fork --kill-child true 2>/dev/null
 unshare --pid --mount --ipc --uts --fork --kill-child "$LAUNCH" --run-id=inside --gpus=2 sh -c 'echo up >held; exec sleep '$TAG >/dev/null 2>&1 </dev/null & holder=$!; until_true test -s held
 run --gpus=1 true; expect 75 "GPUs of a job in a container"; check "it is named: $(cat err)" has 'run inside ' err
 unshare --pid --mount --fork --kill-child "$LAUNCH" --gpus=1 --wait sh -c 'echo $CUDA_VISIBLE_DEVICES' >o2 2>&1 & waiter=$!
-until_true has 'in line' o2; kill -9 $holder; wait $holder 2>/dev/null; wait $waiter; check "the next container has them: $(cat o2)" has '^0$' o2
+until_true has 'in line' o2; kill -9 $holder; wait $holder 2>/dev/null; wait $waiter; check "the next container has one of them: $(cat o2)" has '^[01]$' o2 # the guard goes by itself, and may be seen between the one and the other
 cd /; finish
