@@ -275,7 +275,7 @@ $(B)/fake-obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(compile)
 
-FAKE_NCCL := tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_types.c worker/bench_float.c
+FAKE_NCCL := tests/fake/nccl.c tests/fake/nccl_ops.c tests/fake/nccl_log.c tests/fake/nccl_topo.c tests/fake/nccl_types.c worker/bench_float.c
 $(FAKE)/libcudart.so.13: $(call fake_objs,tests/fake/cudart.c)
 $(FAKE)/libnccl.so.2: $(call fake_objs,$(FAKE_NCCL)) $(FAKE)/libcudart.so.13
 $(FAKE)/rccl/libamdhip64.so.6: $(call fake_rccl_objs,tests/fake/cudart.c)

@@ -86,6 +86,10 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
 {
     bool is_rank = rank->index < c->job.world_size;
     uint32_t like = environ_rank_of(&c->job, rank->index);
+    char file[NCCL_TOPO_PATH_BYTES], draft[NCCL_TOPO_PATH_BYTES];
+    c->job.topo_file = nccl_topo_file(c->topo, like, file);
+    c->job.topo_draft =
+        is_rank ? NULL : nccl_topo_draft(c->topo, rank->index - c->job.world_size, draft);
     c->job.error_file = is_rank ? logs_error_file(c->logs, rank->index) : NULL;
     struct spawn_request request = {
         .file = c->program->file,

@@ -7,6 +7,7 @@
 #include "environ.h"
 #include "host_board.h"
 #include "logs.h"
+#include "nccl_topo.h"
 #include "program.h"
 #include "rank.h"
 #include "relay.h"
@@ -28,12 +29,13 @@ struct attempt_config {
     const struct program *program;
     const struct spawn_inherited *inherited;
     struct environ *environ;
-    struct environ_job job; /* port, board_fd, bell_fd, error_file are filled in */
+    struct environ_job job; /* port, board_fd, bell_fd, and the files are filled in */
     struct rank *ranks;     /* world_size of them, without processes */
     struct rank *spares;    /* spares_n of them */
     uint32_t spares_n;
     struct relay *relay; /* NULL: workers inherit our stdout and stderr */
     struct logs *logs;
+    struct nccl_topo *topo;
     int cgroup_fd; /* the workers' cgroup; 0 or -1: ours */
     void (*on_stage)(void *user, uint32_t rank, enum stage stage);
     void (*on_bell)(void *user); /* as in host_board.h */

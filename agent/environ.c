@@ -40,7 +40,8 @@ static bool begins(const char *entry, const char *with)
 static bool is_outer(const char *entry, bool inside)
 {
     return begins(entry, "NCCL_HOSTID=launch-") ||
-           (inside && begins(entry, ENV_NCCL_RAS "=127.0.0.1:"));
+           (inside && begins(entry, ENV_NCCL_RAS "=127.0.0.1:")) ||
+           (inside && begins(entry, ENV_NCCL_TOPO "=/proc/"));
 }
 
 int environ_init(struct environ *e, uint32_t n, char *const *inherited, struct err *err)
@@ -255,6 +256,10 @@ char *const *environ_of(struct environ *e, const struct environ_job *job, uint32
         add_shared_gpu(e, job, rank);
     else if (job->gpu_set->n && spec_heals(job->spec))
         add_healing(e);
+    if (job->topo_file)
+        replace(e, ENV_NCCL_TOPO, job->topo_file);
+    if (job->topo_draft)
+        add(e, ENV_TOPO_DRAFT, "%s", job->topo_draft);
     if (job->notify && rank < job->world_size)
         add_watchdog(e, job, rank);
     /* One server: NCCL's bootstrap need not be reachable from the network. */

@@ -26,6 +26,8 @@ struct environ_job {
     int board_fd, bell_fd;
     const struct notify *notify; /* NULL: no --hang-timeout */
     const char *error_file;      /* of this rank; NULL: none */
+    const char *topo_file;       /* for NCCL to read (nccl_topo.h); NULL: none */
+    const char *topo_draft;      /* where a standby writes one; NULL: nowhere */
 };
 
 /* Environments of all workers; each has its own memory, used again in the next attempt. */

@@ -163,6 +163,7 @@ static void enter_launch(struct job *job)
         .spares_n = job->group.spares_n,
         .relay = job->relay,
         .logs = c->logs,
+        .topo = &job->topo,
         .cgroup_fd = c->cgroup->fd,
         .on_stage = news_on_stage,
         .on_bell = job->group.spares_n ? news_on_bell : NULL,
@@ -370,6 +371,8 @@ static int job_init(struct job *job, const struct job_config *config, struct err
                           &job->loop, news_on_buried, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
+    nccl_topo_init(&job->topo, config->spec, &config->plan->gpus, &config->plan->gpu_set,
+                   job->group.spares_n, config->sysroot, environ);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
                     &job->attempt.board, news_on_hang, job, err);
     return rc < 0
@@ -428,6 +431,7 @@ static void job_finish(struct job *job)
     aftermath_finish(&job->after);
     environ_finish(&job->environ);
     reserve_finish(&job->reserve);
+    nccl_topo_finish(&job->topo);
     heal_finish(&job->heal);
     group_finish(&job->group);
     oom_close(&job->oom);

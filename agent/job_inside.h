@@ -36,6 +36,7 @@ struct job {
     struct vigil vigil; /* for --hang-timeout */
     struct gpu_watch gpu_watch;
     struct oom oom;
+    struct nccl_topo topo;
 
     struct control *control; /* owned; NULL: nobody can ask */
     uint64_t since_ns;

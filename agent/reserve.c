@@ -79,14 +79,24 @@ static void on_again(uv_timer_t *timer)
     reserve_look(timer->data);
 }
 
+static void publish_topology(struct reserve *r, uint32_t i)
+{
+    const struct environ_job *job = &r->config->job;
+    uint32_t like = environ_rank_of(job, job->world_size + i);
+    nccl_topo_publish(r->config->topo, i, like);
+}
+
 void reserve_look(struct reserve *r)
 {
     bool done = true;
     for (uint32_t i = 0; i < r->group->n; i++)
         done &= raise_priority(&r->group->ranks[i]);
-    for (uint32_t i = 0; i < r->group->spares_n; i++)
-        if (host_board_is_warm(&r->attempt->board, i))
-            done &= raise_priority(&r->group->spares[i]);
+    for (uint32_t i = 0; i < r->group->spares_n; i++) {
+        if (!host_board_is_warm(&r->attempt->board, i))
+            continue;
+        done &= raise_priority(&r->group->spares[i]);
+        publish_topology(r, i);
+    }
     if (!done)
         uv_timer_start(&r->again, on_again, AGAIN_MS, 0);
 }

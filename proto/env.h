@@ -10,7 +10,8 @@
 #define ENV_GENERATION "LAUNCH_GENERATION" /* generation at start; heals go on from there */
 /* In a standby, where RANK is set by launch_join(): 1; 2: it makes its GPU's context before it waits, 3: it loads NCCL, too */
 #define ENV_STANDBY "LAUNCH_SPARE"
-#define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED" /* 1 with --share-gpus */
+#define ENV_SHARE_GPUS "LAUNCH_GPUS_SHARED"    /* 1 with --share-gpus */
+#define ENV_TOPO_DRAFT "LAUNCH_TOPOLOGY_DRAFT" /* where a standby has NCCL write what it finds */
 #define ENV_SYSROOT "LAUNCH_SYSROOT" /* put before every /proc, /sys and /dev path, and NVML's */
 
 /* sd_notify's, with --hang-timeout. */
@@ -47,13 +48,15 @@
 #define ENV_HIP_VISIBLE "HIP_VISIBLE_DEVICES"
 #define ENV_NCCL_IFNAME "NCCL_SOCKET_IFNAME"
 #define ENV_NCCL_RAS "NCCL_RAS_ADDR"
+#define ENV_NCCL_TOPO "NCCL_TOPO_FILE"
+#define ENV_NCCL_TOPO_DUMP "NCCL_TOPO_DUMP_FILE"
 
 /* What the agent decides for every worker: an outer job's value never reaches one, and a job file can't set it. */
 #define ENV_DECIDED                                                                                \
-    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_STANDBY, ENV_SHARE_GPUS, ENV_RANK,    \
-        ENV_LOCAL_RANK, ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE, ENV_GROUP_RANK,                      \
-        ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE, ENV_MASTER_ADDR,  \
-        ENV_MASTER_PORT, ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_RUN_ID, ENV_USE_AGENT_STORE,     \
-        ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
+    ENV_BOARD_FD, ENV_BELL_FD, ENV_SLOT, ENV_GENERATION, ENV_STANDBY, ENV_SHARE_GPUS,              \
+        ENV_TOPO_DRAFT, ENV_RANK, ENV_LOCAL_RANK, ENV_WORLD_SIZE, ENV_LOCAL_WORLD_SIZE,            \
+        ENV_GROUP_RANK, ENV_GROUP_WORLD_SIZE, ENV_ROLE_NAME, ENV_ROLE_RANK, ENV_ROLE_WORLD_SIZE,   \
+        ENV_MASTER_ADDR, ENV_MASTER_PORT, ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_RUN_ID,         \
+        ENV_USE_AGENT_STORE, ENV_ERROR_FILE, ENV_SIGNALS_TO_HANDLE
 
 #endif

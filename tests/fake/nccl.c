@@ -4,8 +4,7 @@
  * nothing is left behind whoever is killed. Like the real one it never notices a dead peer,
  * and refuses two ranks on one GPU. It makes progress only when somebody asks about the
  * communicator or its stream. This file: versions, errors, the life of a
- * communicator; nccl_ops.c computes,
- * nccl_log.c tells.
+ * communicator; nccl_ops.c computes, nccl_log.c tells, nccl_topo.c looks at the machine.
  *
  *   FAKE_NCCL_VERSION=22809       what ncclGetVersion() says
  *   FAKE_NCCL_INIT_HANG=rank      that rank never gets further than ncclInProgress
@@ -207,6 +206,9 @@ static ncclResult_t meet(struct ncclComm *c)
             return fake_nccl_fail(ncclUnhandledCudaError,
                                   "Cuda failure 'no CUDA-capable device is detected'");
         fake_nccl_log_init(c, mine->bus_id, "START");
+        ncclResult_t e = fake_nccl_topology(c, mine->bus_id);
+        if (e != ncclSuccess)
+            return e;
         atomic_store(&mine->present, 1);
     }
     for (int r = 0; r < c->nranks; r++) {

@@ -72,6 +72,10 @@ struct ncclComm {
 ncclResult_t fake_nccl_fail(ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 2, 3), visibility("hidden")));
 
+/* Finds out, or reads, how the GPU is linked. */
+ncclResult_t fake_nccl_topology(const struct ncclComm *c, const char *bus_id)
+    __attribute__((visibility("hidden")));
+
 /* Until all ranks have issued their first operation: ncclInProgress. Then c->waiting goes to
  * its stream. */
 ncclResult_t fake_nccl_connect(struct ncclComm *c) __attribute__((visibility("hidden")));
