@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What NCCL finds out about a GPU's place in the server, for those that ask again. A rank that heals would ask NVML for it, once
- * for each NVLink and more, under locks that all ranks need: of 250 ms 80 (4 ranks on an H200, NCCL 2.28). --standby=nccl has asked
+ * for each NVLink and more, under locks that all ranks need: 4 ranks on an H200 had a communicator after 69 ms, now after 29 (NCCL 2.28). --standby=nccl has asked
  * already as it got warm: what NCCL writes then (NCCL_TOPO_DUMP_FILE) is what the others read (NCCL_TOPO_FILE).
  * Both are files in memory, reached through our descriptors: nothing is left, whoever is killed. */
 #ifndef LAUNCH_AGENT_NCCL_TOPO_H
