@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "../../config/emit.h"
+#include "../../config/needs.h"
 #include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
@@ -126,10 +127,18 @@ static int prepare(struct parts *parts, struct job_spec *spec, int gate)
     return spec->wait_ms || roof_pass(gate) ? EXIT_CODE_OK : EXIT_CODE_OURS;
 }
 
+static void warn_of_idle_settings(const struct job_spec *spec)
+{
+    char line[NEED_LINE_BYTES];
+    for (size_t at = 0; need_next_idle(spec, &at, line);)
+        log_warn("%s", line);
+}
+
 static int start(struct job_config *config, const struct lease *lease)
 {
     struct rundir_place place;
     struct err err;
+    warn_of_idle_settings(config->spec);
     if (config->plan->warning[0])
         log_warn("%s", config->plan->warning);
     if (config->placement->note[0])
