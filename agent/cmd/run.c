@@ -12,6 +12,7 @@
 #include "../job.h"
 #include "../lease.h"
 #include "../log.h"
+#include "../nccl_shm.h"
 #include "../opts.h"
 #include "../placement.h"
 #include "../roof.h"
@@ -163,8 +164,14 @@ static int start(struct job_config *config, const struct lease *lease)
     config->place = &place;
     uint64_t forwarded =
         siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals);
+    struct timespec begin = {0};
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin);
     int exit_code = guard_run(run_agent, config, config->cgroup, forwarded, &err);
     rundir_remove(&place); /* the agent did, unless it was killed */
+    unsigned left = nccl_shm_sweep(config->sysroot, &begin);
+    if (left)
+        log_debug("removed %u file%s of NCCL in /dev/shm that nobody had any more", left,
+                  left == 1 ? "" : "s");
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);
