@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 #include "cmd/run.h"
 #include "log.h"
+#include "room.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +33,14 @@ static int check_stdout(int exit_code)
     return EXIT_CODE_OURS;
 }
 
+static int run(int argc, char **argv)
+{
+    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+    return check_stdout(command ? command->run(argc - 1, argv + 1) : cmd_run(argc, argv));
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
-    return check_stdout(command ? command->run(argc - 1, argv + 1) : cmd_run(argc, argv));
+    room_run(run, argc, argv);
 }

@@ -131,12 +131,8 @@ static int want_gpus(struct plan *plan, const struct job_spec *spec, const char 
                      const char *visible, struct err *err)
 {
     struct gpu_set *set = &plan->gpu_set;
-    if (spec->gpus_mode == GPUS_VISIBLE) {
-        if (spec->wait_ms && !plan->warning[0])
-            snprintf(plan->warning, sizeof plan->warning,
-                     "--wait is for the GPUs of --gpus, which is not given");
+    if (spec->gpus_mode == GPUS_VISIBLE)
         return 0;
-    }
     if (plan->gpus.n == 0)
         return err_set(err, -EINVAL, "--gpus: this machine has no GPU that this process may use");
     if (set->n == 0)

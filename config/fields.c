@@ -89,13 +89,14 @@ const struct field FIELDS[] = {
      .help = "Takes GPUs for this job alone: N free ones that belong together, auto: one for each worker, all, or "
              "those of a list such as 4-7, 0,2, 3-3 or GPU-8f2a...; --nproc-per-node=gpu then means these."},
     {.name = "wait", .group = GROUP_GPUS, AT(wait_ms), .parse = parse_wait, .max = PARSE_TIME_MAX_MS,
+     .needs = NEED_LEASE,
      .help = "Waits in line for GPUs that others have, --wait=10m for at most that long, instead of giving "
              "up with exit code 75."},
     {.name = "force", .def = "0", .group = GROUP_GPUS, AT(force), .parse = parse_switch,
      .help = "Takes GPUs although programs that were not started by launch use them, or although a fault has put them "
              "into quarantine; such a fault then ends no job either."},
     {.name = "gpu-ids", .arg = "index|uuid", .def = "index", .group = GROUP_GPUS, AT(gpu_ids),
-     .parse = parse_choice, .choices = GPU_ID_WORDS,
+     .parse = parse_choice, .choices = GPU_ID_WORDS, .needs = NEED_CHOSEN_GPUS,
      .help = "How workers are told their GPUs when --gpus or --gpu-visibility=rank chose them: in the notation of "
              "CUDA_VISIBLE_DEVICES when it is set, else by index in PCI order; or by UUID."},
     {.name = "lease-dir", .arg = "DIR", .group = GROUP_GPUS, AT(lease_dir), .parse = output_parse_text,
@@ -142,6 +143,7 @@ const struct field FIELDS[] = {
 
     {.name = "max-restarts", .pet = "PET_MAX_RESTARTS", .arg = "N", .def = "0",
      .group = GROUP_RESTARTS, AT(max_restarts), .parse = parse_u32, .max = 1000000,
+     .needs = NEED_RESTARTABLE,
      .help = "How often the job is started again after a worker failed."},
     {.name = "on-failure", .arg = "restart|heal|shrink|stop", .def = "restart",
      .group = GROUP_RESTARTS, AT(on_failure), .parse = parse_choice, .choices = FAILURE_WORDS,
@@ -149,10 +151,10 @@ const struct field FIELDS[] = {
              "processes, if the job can (launch_meet); shrink: the same, and without it once no restart is "
              "left; stop: nothing is. Each loss counts as a restart."},
     {.name = "min-workers", .arg = "N", .def = "1", .group = GROUP_RESTARTS, AT(min_workers),
-     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
+     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS, .needs = NEED_SHRINKING,
      .help = "With --on-failure=shrink: with fewer workers the job does not go on."},
     {.name = "heal-timeout", .arg = "TIME", .def = "30s", .group = GROUP_RESTARTS,
-     AT(heal_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
+     AT(heal_timeout_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS, .needs = NEED_HEALING,
      .help = "How long a worker may take to meet the others again before it is replaced, too; 0: for "
              "ever."},
     {.name = "standby", .arg = "none|exec|cuda|nccl", .def = "none", .group = GROUP_RESTARTS, AT(standby),
@@ -160,24 +162,24 @@ const struct field FIELDS[] = {
      .help = "exec: for --on-failure=heal, a process that has come as far as launch_join() waits for "
              "the place of a lost worker; cuda: with its GPU's context; nccl: with NCCL loaded, too."},
     {.name = "standby-count", .arg = "N", .def = "1", .group = GROUP_RESTARTS, AT(standby_count),
-     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS,
+     .parse = parse_u32, .min = 1, .max = BOARD_MAX_RANKS, .needs = NEED_STANDBYS,
      .help = "How many standbys wait; those with a GPU are for one each, in order of rank."},
     {.name = "restart-window", .arg = "TIME", .def = "0", .group = GROUP_RESTARTS,
-     AT(restart_window_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS,
+     AT(restart_window_ms), .parse = parse_duration, .max = PARSE_TIME_MAX_MS, .needs = NEED_RESTARTS,
      .help = "Restarts longer ago than this no longer count; 0: all count for ever."},
     {.name = "restart-refill", .def = "0", .group = GROUP_RESTARTS, AT(restart_refill),
-     .parse = parse_switch,
+     .parse = parse_switch, .needs = NEED_RESTARTS,
      .help = "A job that got further than ever before (launch_step) has all its restarts again."},
     {.name = "restart-limits", .arg = "CLASS:N,...", .def = "none", .group = GROUP_RESTARTS,
-     AT(restart_limits), .parse = parse_limits, .list = true,
+     AT(restart_limits), .parse = parse_limits, .list = true, .needs = NEED_RESTARTS,
      .help = "How many of the restarts each class of failure may use: startup, signal, hang, exit; "
              "same: how many the same failure in a row."},
     {.name = "restart-on", .arg = "CODES", .def = "all", .group = GROUP_RESTARTS, AT(restart_on),
-     .parse = parse_codes, .list = true,
+     .parse = parse_codes, .list = true, .needs = NEED_RESTARTS,
      .help = "Ends of a worker after which the job is started again: exit codes, signals by name, "
              "signal (any), hang: 1,3-5,SIGSEGV."},
     {.name = "no-restart-on", .arg = "CODES", .def = "93,126,127", .group = GROUP_RESTARTS,
-     AT(no_restart_on), .parse = parse_codes, .list = true,
+     AT(no_restart_on), .parse = parse_codes, .list = true, .needs = NEED_RESTARTS,
      .help = "Ends of a worker after which the job is not started again. By default, unless --restart-on "
              "is given, those are 93, by which a job asks for it, and 126 and 127, when a program or a "
              "library is missing."},
@@ -233,11 +235,11 @@ const struct field FIELDS[] = {
      .group = GROUP_OUTPUT, AT(stderr_filters), .parse = output_parse_text, .list = true,
      .help = "The same for stderr and filtered_stderr.log."},
     {.name = "log-rotate-size", .arg = "BYTES", .def = "0", .group = GROUP_OUTPUT,
-     AT(rotate_bytes), .parse = output_parse_size,
+     AT(rotate_bytes), .parse = output_parse_size, .needs = NEED_LOG_FILES,
      .help = "A log file that would become larger than this is renamed to stdout.log.1 and so on, "
              "and a new one begun; such as 64K, 10M or 2G. 0: never."},
     {.name = "log-rotate-keep", .arg = "N", .def = "5", .group = GROUP_OUTPUT, AT(rotate_keep),
-     .parse = parse_u32, .min = 1, .max = 1000,
+     .parse = parse_u32, .min = 1, .max = 1000, .needs = NEED_ROTATION,
      .help = "How many renamed log files are kept of each."},
     {.name = "stdin", .arg = "none|RANK|all", .group = GROUP_OUTPUT, AT(stdin_mode),
      .parse = output_parse_stdin, .choices = STDIN_WORDS,

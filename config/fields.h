@@ -6,6 +6,7 @@
 #ifndef LAUNCH_CONFIG_FIELDS_H
 #define LAUNCH_CONFIG_FIELDS_H
 
+#include "needs.h"
 #include "spec.h"
 
 enum field_group {
@@ -38,6 +39,7 @@ struct field {
     int64_t min, max;           /* for numbers; durations: milliseconds */
     const char *const *choices; /* for enums: NULL-terminated, index = value */
     bool list;                  /* a list with commas: in a job file a YAML list will do */
+    enum need needs;            /* without which it does nothing */
     const char *help;           /* one or more sentences; --help wraps them */
 };
 

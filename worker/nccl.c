@@ -410,6 +410,8 @@ static struct nccl *with_comm(struct launch *l, const char *call)
 {
     struct nccl *n = launch_device_object(l);
 
+    if (launch_generation(l) == 0)
+        return NULL; /* in a forked child, as launch_error() says since the fork */
     if (n && n->line && atomic_load(&n->line->ready))
         return n;
     launch_fail(l, LAUNCH_INVALID, "%s() without a communicator: call launch_nccl_comm() first",

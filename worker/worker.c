@@ -18,11 +18,10 @@
 #define MISSING_SHOWN 8
 #define SPIN_MAX_NS (1 * NS_PER_MS)
 
-/* The only state outside a struct launch: launch_error(NULL) has no object to ask, and a process may join once. Both belong to
- * the main thread. A pid, because a forked child is another process. */
+/* The only state outside a struct launch, but for process.c's: launch_error(NULL) has no object to ask, and a process may join
+ * once. Both belong to the main thread. A pid, because a forked child is another process. */
 static char join_error[ERR_TEXT_BYTES];
 static pid_t joined_pid;
-static struct launch *member; /* this process's membership; NULL: none */
 
 /* ---- errors, stages, bell ---- */
 
@@ -70,7 +69,7 @@ int launch_check(const struct launch *l)
         return LAUNCH_STOP;
     }
     if (atomic_load_explicit(&h->generation, memory_order_acquire) != l->generation)
-        return LAUNCH_AGAIN;
+        return l->generation ? LAUNCH_AGAIN : LAUNCH_INVALID; /* 0: see process.c */
     return LAUNCH_OK;
 }
 
@@ -87,7 +86,7 @@ int worker_verdict(struct launch *l)
         return launch_fail(l, LAUNCH_STOP, "the launcher asks the job to end");
     if (verdict == LAUNCH_AGAIN)
         return launch_fail(l, LAUNCH_AGAIN, "generation %u is over", l->generation);
-    return LAUNCH_OK;
+    return verdict ? process_refuse(l) : LAUNCH_OK;
 }
 
 static uint32_t load_epoch(const struct launch *l)
@@ -361,7 +360,7 @@ static void enter_generation(struct launch *l)
     l->epoch = load_epoch(l); /* first: a change after this ends the wait below */
     l->generation = atomic_load_explicit(&l->board.head->generation, memory_order_acquire);
     collective_reset(l);
-    if (member != l) /* the job knows of no generation before */
+    if (process_member() != l) /* the job knows of no generation before */
         atomic_store_explicit(&l->slot->born, l->generation, memory_order_relaxed);
     atomic_store_explicit(&l->slot->pid, l->pid, memory_order_relaxed);
     /* In this order: who sees the new generation sees no stage and no count of the old one. */
@@ -491,7 +490,7 @@ int launch_join(struct launch **ret, unsigned flags)
     memcpy(join_error, l->error, sizeof join_error);
     if (rc == LAUNCH_OK) {
         l->error[0] = join_error[0] = '\0';
-        member = l;
+        process_set_member(l);
         *ret = l;
         return LAUNCH_OK;
     }
@@ -503,20 +502,12 @@ int launch_join(struct launch **ret, unsigned flags)
     return rc;
 }
 
-/* A program that returns from main() or calls exit() as a member leaves as well. One that does not get so far (_exit(), a crash
- * behind a wrapper that says 0) keeps its stage: the agent sees that. */
-__attribute__((destructor)) static void leave_at_exit(void)
-{
-    if (member && member->pid == getpid() && atomic_load(&member->slot->stage) != STAGE_FAILED)
-        launch_device_set_stage(member, STAGE_LEFT);
-}
-
 void launch_leave(struct launch *l)
 {
     if (!l)
         return;
-    if (member == l)
-        member = NULL;
+    if (process_member() == l)
+        process_set_member(NULL);
     /* A forked child only drops its copy: device, lock and stage are its parent's. */
     if (l->pid == getpid()) {
         bool failed = atomic_load(&l->slot->stage) == STAGE_FAILED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a membership, shared by worker.c (which owns it), collective.c and heal.c. Nobody else may
+/* The inside of a membership, shared by worker.c (which owns it), process.c, collective.c and heal.c. Nobody else may
  * include this: main.c, runner.c and the device backends use launch.h and device.h. */
 #ifndef LAUNCH_WORKER_WORKER_H
 #define LAUNCH_WORKER_WORKER_H
@@ -22,7 +22,7 @@ struct launch {
     uint32_t *place_of; /* owned: of each rank of this generation; twice the room: read_table() */
     uint32_t rank, world_size, local_rank;
     int32_t device;
-    _Atomic uint32_t generation; /* launch_check() may be called by any thread */
+    _Atomic uint32_t generation; /* launch_check() may be called by any thread; 0: of none */
     uint32_t restart_count, spin_ns;
     uint32_t epoch;
 
@@ -78,6 +78,13 @@ _Atomic uint32_t *heal_begin_early(struct launch *l, uint32_t *seen);
 
 /* A standby in a spare slot waits for its place. *ret: the place. LAUNCH_STOP. */
 MUST_CHECK int heal_await_place(struct launch *l, uint32_t spare, uint32_t *ret);
+
+/* Whose exit() leaves the group, and whose forked children are told that they are no rank. NULL: nobody's. */
+void process_set_member(struct launch *l);
+struct launch *process_member(void);
+
+/* LAUNCH_INVALID, with what a forked child can do instead. */
+int process_refuse(struct launch *l);
 
 /* Zeroes what collective.c keeps in l and in l's slot; before the other ranks can look. */
 void collective_reset(struct launch *l);

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "../../config/emit.h"
+#include "../../config/needs.h"
 #include "../../proto/clock.h"
 #include "../../proto/env.h"
 #include "../../proto/status.h"
@@ -11,6 +12,7 @@
 #include "../job.h"
 #include "../lease.h"
 #include "../log.h"
+#include "../nccl_shm.h"
 #include "../opts.h"
 #include "../placement.h"
 #include "../roof.h"
@@ -126,10 +128,18 @@ static int prepare(struct parts *parts, struct job_spec *spec, int gate)
     return spec->wait_ms || roof_pass(gate) ? EXIT_CODE_OK : EXIT_CODE_OURS;
 }
 
+static void warn_of_idle_settings(const struct job_spec *spec)
+{
+    char line[NEED_LINE_BYTES];
+    for (size_t at = 0; need_next_idle(spec, &at, line);)
+        log_warn("%s", line);
+}
+
 static int start(struct job_config *config, const struct lease *lease)
 {
     struct rundir_place place;
     struct err err;
+    warn_of_idle_settings(config->spec);
     if (config->plan->warning[0])
         log_warn("%s", config->plan->warning);
     if (config->placement->note[0])
@@ -154,8 +164,14 @@ static int start(struct job_config *config, const struct lease *lease)
     config->place = &place;
     uint64_t forwarded =
         siglist_bits(&spec->signals_to_handle) | siglist_bits(&spec->forward_signals);
+    struct timespec begin = {0};
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin);
     int exit_code = guard_run(run_agent, config, config->cgroup, forwarded, &err);
     rundir_remove(&place); /* the agent did, unless it was killed */
+    unsigned left = nccl_shm_sweep(config->sysroot, &begin);
+    if (left)
+        log_debug("removed %u file%s of NCCL in /dev/shm that nobody had any more", left,
+                  left == 1 ? "" : "s");
     if (exit_code >= 0)
         return exit_code;
     log_error("%s", err.text);

@@ -58,7 +58,7 @@ CUDA_VISIBLE_DEVICES=MIG-37 refused 'whole name' --gpus=1
 refused 'lease-dir|missing' --gpus=1 --lease-dir=./missing
 mkdir open; chmod 777 open; refused 'sticky bit' --gpus=1 --lease-dir=open
 : >plain; refused 'plain' --gpus=1 --lease-dir=plain
-run --wait --nproc-per-node=1 ./p.sh; expect 0 "--wait alone"; check "--wait alone is told: $(cat err)" has 'wait is for.*--gpus' err
+run --wait --nproc-per-node=1 ./p.sh; expect 0 "--wait alone"; check "--wait alone is told: $(cat err)" has '--wait has no effect without --gpus' err
 
 # taken is taken: each form, and what is told
 hold --gpus=0,3

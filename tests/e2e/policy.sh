@@ -39,6 +39,8 @@ t -n 1 --timeout=500ms --max-restarts=1000 ./fails.sh; expect 124 "restarts incl
 check "is told" has "the job's time is over" err
 t -n 2 --timeout=60s true; expect 0 "in time"
 t -n 2 --timeout=300ms --shutdown-timeout=300ms sh -c "trap '' TERM; exec sleep $TAG"; expect 124 "a deaf job"; check "none left" running 0
+run -n 1 --restart-on=1 --min-workers=2 true; expect 0 "settings without effect are no error"
+check "each is told with what is missing: $(cat err)" cmp -s err <(printf 'launch: warning: --%s has no effect without --%s\n' min-workers on-failure=shrink restart-on max-restarts=N)
 for bad in restart-limits=x:1 restart-on=0 no-restart-on=999 restart-window=-1 timeout=x signals-to-handle=FOO \
     forward-signals=KILL signals-to-handle=none restart-refill=2; do
     t -n 2 "--$bad" ./fails.sh; expect 2 "$bad"; check "$bad: one line" test "$(wc -l <err)" = 1; check "$bad: named" has "^launch: --${bad%=*}: must be" err

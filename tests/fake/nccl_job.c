@@ -8,11 +8,15 @@
 #include "../../proto/env.h"
 #include "stream.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define CHECK(expr)                                                                                \
     do {                                                                                           \
@@ -26,7 +30,7 @@
 #define MANY 100001 /* int64 elements: more than one round of the fake, and not a multiple of it */
 
 /* What the test waits for must ring. */
-static void ring_bell(struct launch *l)
+static void ring_bell(const struct launch *l)
 {
     uint64_t one = 1;
     CHECK(write(atoi(getenv(ENV_BELL_FD)), &one, sizeof(one)) == sizeof(one));
@@ -415,6 +419,43 @@ static int fails_inside(struct launch *l)
     return LAUNCH_OK;
 }
 
+/* A clock that stands: no deadline ever passes. */
+static atomic_bool stands;
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+    *ret = (struct timespec){.tv_sec = 1};
+    return atomic_load(&stands) ? 0 : (int)syscall(SYS_clock_gettime, id, ret);
+}
+
+static struct launch *leaving; /* NULL: not yet */
+
+/* By the guard, in launch_leave(). The test is told. */
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    ncclResult_t (*real)(ncclComm_t comm) = NULL;
+    *(void **)&real = dlsym(RTLD_NEXT, "ncclCommFinalize");
+    ncclResult_t e = real(comm);
+    if (leaving) {
+        atomic_store(&launch_device_slot(leaving)->step, 1);
+        ring_bell(leaving);
+    }
+    return e;
+}
+
+/* Rank 0 leaves, and the others never do. */
+static int leaves_alone(struct launch *l)
+{
+    int r = sum(l);
+    CHECK(r == LAUNCH_OK);
+    if (launch_rank(l) != 0)
+        for (;;)
+            pause();
+    leaving = l;
+    atomic_store(&stands, true);
+    return r;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct launch *l);
@@ -439,6 +480,7 @@ static const struct {
     {"enters-twice", enters_twice},
     {"never-leaves", never_leaves},
     {"fails-inside", fails_inside},
+    {"leaves-alone", leaves_alone},
     {"every-operation", every_operation},
 };
 

@@ -417,6 +417,26 @@ TEST(nccl_an_error_that_no_death_explains_is_told)
     check_error(&c, 0, "remote process exited: fake: FAKE_NCCL_INIT_ERROR of rank 0");
 }
 
+/* No deadline passes: the clock of whoever leaves stands. */
+static void check_who_leaves_is_freed_by(void (*news)(struct crew *c))
+{
+    struct crew c;
+    crew_run(&c, 2, 2, 0, "leaves-alone");
+    await_entered(&c);
+    news(&c);
+    CHECK_INT(crew_end(&c, 0), ==, LAUNCH_OK);
+    CHECK_INT(atomic_load(&board_slot(&c.board, 0)->stage), ==, STAGE_LEFT);
+    kill(c.pid[1], SIGKILL);
+    CHECK_INT(crew_end(&c, 1), ==, KILLED);
+    board_close(&c.board);
+}
+
+TEST(nccl_who_leaves_does_not_wait_for_ranks_that_were_lost_or_are_ended)
+{
+    check_who_leaves_is_freed_by(next_generation);
+    check_who_leaves_is_freed_by(stop);
+}
+
 TEST(nccl_an_id_for_another_number_of_ranks_is_refused)
 {
     struct crew c;
