@@ -45,11 +45,13 @@ void nccl_topo_init(struct nccl_topo *t, const struct job_spec *spec, const stru
         has_own(sysroot, env))
         return;
     t->draft = malloc(standbys * sizeof *t->draft);
-    AUTO_FD nothing = memfd_create("launch-topology", MFD_CLOEXEC);
-    if (!t->draft || nothing < 0 || write(nothing, NOTHING, strlen(NOTHING)) < 0)
+    if (!t->draft)
         return;
-    for (; t->standbys < standbys; t->standbys++)
-        t->draft[t->standbys] = -1;
+    memset(t->draft, 0xff, standbys * sizeof *t->draft); /* -1 each */
+    t->standbys = standbys;
+    AUTO_FD nothing = memfd_create("launch-topology", MFD_CLOEXEC);
+    if (nothing < 0 || write(nothing, NOTHING, strlen(NOTHING)) < 0)
+        return;
     for (; t->gpus < set->n; t->gpus++)
         if ((t->file[t->gpus] = fcntl(nothing, F_DUPFD_CLOEXEC, 0)) < 0)
             return nccl_topo_finish(t);
