@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #define NCCL_TOPO_PATH_BYTES 64
+#define NCCL_TOPO_FILES 3 /* descriptors for each GPU with a standby */
 
 struct nccl_topo {
     unsigned gpus;      /* 0: NCCL looks for itself */

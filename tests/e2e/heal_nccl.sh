@@ -72,6 +72,9 @@ FAKE_NCCL_TOPO_TORN=1 looks 4 4; check "not from a file that was not written to 
 NCCL_TOPO_FILE=/nowhere looks 4 0; check "not if the user has a file: $(cat err)" test "$(knows NVML)" = 8
 mkdir -p machine/etc; echo NCCL_TOPO_FILE=/nowhere >machine/etc/nccl.conf
 looks 4 0; check "nor if the server has one: $(cat err)" test "$(knows NVML)" = 8; rm -r machine/etc
+given() { "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal --standby=nccl --standby-count=4 env; }
+check "a job whose standbys need all descriptors has no such file" not has ^NCCL_TOPO_FILE= <(ulimit -n 74; given)
+check "any other has" has ^NCCL_TOPO_FILE=/proc/ <(given)
 FAKE_NCCL_TOPO=1 heals --affinity=none --standby=nccl --standby-count=4 "$job" 60 1=kill@20/1 1=kill@30/2 2=kill@40/3 1=kill@50/4; expect 0 "standbys of other ranks"; once
 gpus 1; FAKE_GPUS=1 FAKE_GPU_MIB=8192 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"
 check "right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 4 ' out)" = 4
