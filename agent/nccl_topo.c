@@ -57,7 +57,7 @@ void nccl_topo_init(struct nccl_topo *t, const struct job_spec *spec, const stru
         has_own(sysroot, env))
         return;
     AUTO_FD nothing = create();
-    t->draft = malloc(standbys * sizeof *t->draft);
+    t->draft = calloc(standbys, sizeof *t->draft);
     if (!t->draft || nothing < 0 || write(nothing, NOTHING, strlen(NOTHING)) < 0 || seal(nothing))
         return;
     for (; t->standbys < standbys; t->standbys++)

@@ -116,7 +116,8 @@ TEST(a_value_that_is_too_long_for_nccl_is_not_read)
         begin(NULL);
         memset(mask, 'f', sizeof mask);
         mask[n] = '\0';
-        snprintf(text, sizeof text, "<system version=\"1\">\n  <cpu a=\"%s\" b=\"%s\"/>\n</system>\n",
+        snprintf(text, sizeof text,
+                 "<system version=\"1\">\n  <cpu a=\"%s\" b=\"%s\"/>\n</system>\n",
                  n % 2 ? "0" : mask, n % 2 ? mask : "0");
         standby_writes(0, 0, text);
         CHECK_INT(nccl_topo_knows(&topo, 0, 0), ==, n < 254);

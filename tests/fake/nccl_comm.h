@@ -21,7 +21,7 @@ struct seat {
     int nranks;
     uint64_t host;
     char bus_id[16];
-    bool from_file; /* what is known of the GPU */
+    bool from_file;              /* what is known of the GPU */
     _Atomic uint32_t connecting; /* has issued its first operation */
     _Atomic uint32_t finalized;
     _Atomic uint64_t published; /* rounds of collectives whose data is in place */
