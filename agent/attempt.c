@@ -108,7 +108,18 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
     int rc = rank_start(rank, c->loop, a->group, &request, err);
     rank->generation = c->job.generation;
     rank->background = request.background;
+    if (is_rank)
+        attempt_tell_topology(a, c);
     return rc;
+}
+
+void attempt_tell_topology(struct attempt *a, struct attempt_config *c)
+{
+    bool all = true;
+    for (uint32_t i = 0; all && i < c->job.world_size; i++)
+        all = a->board.dropped[i] ||
+              nccl_topo_knows(c->topo, i, environ_rank_of(&c->job, c->ranks[i].seat));
+    nccl_topo_tell(c->topo, all);
 }
 
 int attempt_start_rank(struct attempt *a, struct attempt_config *c, uint32_t rank, struct err *err)
@@ -157,6 +168,7 @@ int attempt_use_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
         return rc;
     rank_move(&c->ranks[rank], &c->spares[i]);
     host_board_occupy(&a->board, rank);
+    attempt_tell_topology(a, c);
     host_board_assign(&a->board, i, rank);
     return 0;
 }

@@ -371,8 +371,10 @@ static int job_init(struct job *job, const struct job_config *config, struct err
                           &job->loop, news_on_buried, job);
     if (rc < 0)
         return err_set_errno(err, rc, "%u ranks", job->world_size);
+    uint32_t spares = job->group.spares_n, files = logs_files_per_rank(config->logs);
+    bool room = spares && spawn_may_open(job->world_size + spares, files + NCCL_TOPO_FILES);
     nccl_topo_init(&job->topo, config->spec, &config->plan->gpus, &config->plan->gpu_set,
-                   job->group.spares_n, config->sysroot, environ);
+                   room ? spares : 0, config->sysroot, environ);
     rc = vigil_init(&job->vigil, &job->loop, config->spec->hang_timeout_ms, &job->group,
                     &job->attempt.board, news_on_hang, job, err);
     return rc < 0

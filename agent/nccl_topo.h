@@ -2,6 +2,10 @@
 /* What NCCL finds out about a GPU's place in the server, for those that ask again. A rank that heals would ask NVML for it, once
  * for each NVLink and more, under locks that all ranks need: 4 ranks on an H200 had a communicator after 69 ms, now after 29 (NCCL 2.28). --standby=nccl has asked
  * already as it got warm: what NCCL writes then (NCCL_TOPO_DUMP_FILE) is what the others read (NCCL_TOPO_FILE).
+ *
+ * All ranks of a generation read, or none. NCCL (2.22 and later) joins what each of them knows, and does not take a CPU, switch or
+ * NIC from a file for the one that another rank has found by itself: the server would have all of them twice.
+ *
  * Both are files in memory, reached through our descriptors: nothing is left, whoever is killed. */
 #ifndef LAUNCH_AGENT_NCCL_TOPO_H
 #define LAUNCH_AGENT_NCCL_TOPO_H
@@ -12,12 +16,16 @@
 #include <stdbool.h>
 
 #define NCCL_TOPO_PATH_BYTES 64
+#define NCCL_TOPO_FILES 3 /* descriptors for each GPU with a standby */
 
 struct nccl_topo {
-    unsigned gpus;     /* 0: NCCL looks for itself */
-    uint32_t standbys; /* likewise */
-    int file[GPU_MAX]; /* owned: of each of the job's GPUs; always one that NCCL can read */
-    int *draft;        /* owned: of each standby; -1: none */
+    unsigned gpus;      /* 0: NCCL looks for itself */
+    uint32_t standbys;  /* likewise */
+    int nothing;        /* owned: a server in which NCCL finds all by itself */
+    int found[GPU_MAX]; /* owned: of each of the job's GPUs; -1: not yet */
+    int file[GPU_MAX];  /* owned: that, or nothing: what ranks read */
+    bool told;          /* `file` is what was found */
+    int *draft;         /* owned: of each standby; -1: none */
 };
 
 /* All but nccl_topo_init() take NULL: nothing.
@@ -35,9 +43,15 @@ const char *nccl_topo_file(const struct nccl_topo *t, uint32_t rank,
 /* Where a standby shall write what it finds: a new file; NULL: nowhere. */
 const char *nccl_topo_draft(struct nccl_topo *t, uint32_t standby, char text[NCCL_TOPO_PATH_BYTES]);
 
-/* A standby has got warm: what it wrote, if it is whole, is what ranks on that rank's GPU read from now on. Only the first
- * call after nccl_topo_draft() does anything. */
-void nccl_topo_publish(struct nccl_topo *t, uint32_t standby, uint32_t rank);
+/* A standby has got warm on that rank's GPU: what it wrote is kept for nccl_topo_tell(), if it is whole. Only the first call
+ * after nccl_topo_draft() does anything. */
+void nccl_topo_found(struct nccl_topo *t, uint32_t standby, uint32_t rank);
+
+/* Whether a rank can be told, whose process was given the file of the rank `like`. */
+bool nccl_topo_knows(const struct nccl_topo *t, uint32_t rank, uint32_t like);
+
+/* What ranks read from now on: what was found, or nothing. To be called while nobody reads: before a generation begins. */
+void nccl_topo_tell(struct nccl_topo *t, bool all);
 
 void nccl_topo_finish(struct nccl_topo *t);
 

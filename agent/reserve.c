@@ -79,13 +79,6 @@ static void on_again(uv_timer_t *timer)
     reserve_look(timer->data);
 }
 
-static void publish_topology(struct reserve *r, uint32_t i)
-{
-    const struct environ_job *job = &r->config->job;
-    uint32_t like = environ_rank_of(job, job->world_size + i);
-    nccl_topo_publish(r->config->topo, i, like);
-}
-
 void reserve_look(struct reserve *r)
 {
     bool done = true;
@@ -95,7 +88,7 @@ void reserve_look(struct reserve *r)
         if (!host_board_is_warm(&r->attempt->board, i))
             continue;
         done &= raise_priority(&r->group->spares[i]);
-        publish_topology(r, i);
+        nccl_topo_found(r->config->topo, i, environ_rank_of(&r->config->job, r->group->n + i));
     }
     if (!done)
         uv_timer_start(&r->again, on_again, AGAIN_MS, 0);

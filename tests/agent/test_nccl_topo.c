@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NOTHING "<system version=\"1\">\n</system>\n"
 #define FOUND "<system version=\"1\">\n  <cpu numaid=\"0\"/>\n</system>\n"
 
 static struct nccl_topo topo;
@@ -43,17 +44,33 @@ static void standby_writes(uint32_t standby, uint32_t rank, const char *text)
     char path[NCCL_TOPO_PATH_BYTES];
     AUTO_FD fd = open(nccl_topo_draft(&topo, standby, path), O_WRONLY | O_TRUNC | O_CLOEXEC);
     CHECK_INT(write(fd, text, strlen(text)), ==, (ssize_t)strlen(text));
-    nccl_topo_publish(&topo, standby, rank);
+    nccl_topo_found(&topo, standby, rank);
 }
 
 TEST(what_a_standby_finds_is_what_ranks_of_its_gpu_read)
 {
     begin(NULL);
-    CHECK_STR(read_by(0), "<system version=\"1\">\n</system>\n");
     standby_writes(1, 1, FOUND);
+    CHECK_STR(read_by(1), NOTHING); /* not before a generation begins */
+    nccl_topo_tell(&topo, true);
     CHECK_STR(read_by(1), FOUND);
     CHECK_STR(read_by(3), FOUND); /* shares it */
-    CHECK_STR(read_by(0), "<system version=\"1\">\n</system>\n");
+    CHECK_STR(read_by(0), NOTHING);
+    nccl_topo_tell(&topo, false);
+    CHECK_STR(read_by(1), NOTHING);
+    nccl_topo_finish(&topo);
+}
+
+TEST(a_rank_is_told_of_its_own_gpu)
+{
+    begin(NULL);
+    CHECK(!nccl_topo_knows(&topo, 1, 1));
+    standby_writes(0, 1, FOUND);
+    CHECK(nccl_topo_knows(&topo, 1, 1));
+    CHECK(nccl_topo_knows(&topo, 1, 3));
+    CHECK(!nccl_topo_knows(&topo, 1, 0)); /* it reads the file of another */
+    CHECK(!nccl_topo_knows(&topo, 0, 0));
+    CHECK(!nccl_topo_knows(NULL, 1, 1));
     nccl_topo_finish(&topo);
 }
 
@@ -62,24 +79,50 @@ TEST(whoever_reads_the_former_one_reads_all_of_it)
     char path[NCCL_TOPO_PATH_BYTES], text[8] = "";
     begin(NULL);
     standby_writes(0, 0, FOUND);
+    nccl_topo_tell(&topo, true);
     AUTO_FD fd = open(nccl_topo_file(&topo, 0, path), O_RDONLY | O_CLOEXEC);
     standby_writes(1, 0, "<system version=\"1\">\n  <other/>\n</system>\n");
+    nccl_topo_tell(&topo, true);
     CHECK_INT(pread(fd, text, 7, 23), ==, 7);
     CHECK_STR(text, "<cpu nu");
     CHECK_HAS(read_by(0), "<other/>");
     nccl_topo_finish(&topo);
 }
 
-TEST(nobody_changes_it_afterwards)
+static void check_constant(const char *text)
 {
     char path[NCCL_TOPO_PATH_BYTES];
-    begin(NULL);
-    standby_writes(0, 0, FOUND);
     AUTO_FD fd = open(nccl_topo_file(&topo, 0, path), O_RDWR | O_CLOEXEC);
     CHECK_INT(pwrite(fd, "x", 1, 0), ==, -1);
     CHECK_INT(ftruncate(fd, 3), ==, -1);
-    CHECK_STR(read_by(0), FOUND);
+    CHECK_STR(read_by(0), text);
+}
+
+TEST(nobody_changes_it_afterwards)
+{
+    begin(NULL);
+    check_constant(NOTHING);
+    standby_writes(0, 0, FOUND);
+    nccl_topo_tell(&topo, true);
+    check_constant(FOUND);
     nccl_topo_finish(&topo);
+}
+
+/* Of 900 CPUs and more NCCL writes those of a node into 254 characters, and fails when it reads as many. */
+TEST(a_value_that_is_too_long_for_nccl_is_not_read)
+{
+    char text[1024], mask[300];
+    for (int n = 250; n < 260; n++) {
+        begin(NULL);
+        memset(mask, 'f', sizeof mask);
+        mask[n] = '\0';
+        snprintf(text, sizeof text,
+                 "<system version=\"1\">\n  <cpu a=\"%s\" b=\"%s\"/>\n</system>\n",
+                 n % 2 ? "0" : mask, n % 2 ? mask : "0");
+        standby_writes(0, 0, text);
+        CHECK_INT(nccl_topo_knows(&topo, 0, 0), ==, n < 254);
+        nccl_topo_finish(&topo);
+    }
 }
 
 TEST(what_is_not_whole_is_not_read)
@@ -91,12 +134,15 @@ TEST(what_is_not_whole_is_not_read)
     const char *const texts[] = {
         "", "<system version=\"1\">\n  <cpu", "</system>\n", "<system", "x</system>\n", big};
     begin(NULL);
-    standby_writes(0, 0, FOUND);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         standby_writes(1, 0, texts[i]);
-        CHECK_STR(read_by(0), FOUND);
+        CHECK(!nccl_topo_knows(&topo, 0, 0));
     }
-    nccl_topo_publish(&topo, 0, 0); /* again: nothing new */
+    standby_writes(1, 0, FOUND);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        standby_writes(1, 0, texts[i]);
+    nccl_topo_found(&topo, 1, 0); /* again: nothing new */
+    nccl_topo_tell(&topo, true);
     CHECK_STR(read_by(0), FOUND);
     free(big);
     nccl_topo_finish(&topo);
@@ -107,7 +153,8 @@ static bool is_on(void)
     char path[NCCL_TOPO_PATH_BYTES];
     bool on = nccl_topo_file(&topo, 0, path) != NULL;
     CHECK((nccl_topo_draft(&topo, 0, path) != NULL) == on);
-    nccl_topo_publish(&topo, 0, 0);
+    nccl_topo_found(&topo, 0, 0);
+    nccl_topo_tell(&topo, true);
     nccl_topo_finish(&topo);
     return on;
 }

@@ -58,18 +58,24 @@ told "it" 'rank 3 of 4 did not meet the others again within 1 s.*replaced'
 LIMIT=60 run --nproc-per-node=4 --on-failure=shrink "$job" 60 1=kill@30/1; expect 0 "shrinking"
 check "three ranks go on: $(cat out err)" test "$(grep -c 'of 3: step 60 ' out)" = 3
 
-# What a warm standby found out about the server its successors and the survivors need not ask again.
+# What a warm standby found out about the server its successors and the survivors need not ask again: all of them, or none.
 knows() { grep -c "fake: rank [0-9] of 4 knows GPU .* from $1" err; }
-looks() { # N: rank 1 is killed when so many standbys are warm and were asked
-    rm -f go err; { until_true eval '[ "$(grep -c "a standby has .*told" err)" -ge '"$1"' ]'; : >go; } &
-    FAKE_NCCL_TOPO=1 LAUNCH_LOG=debug heals --standby=nccl --standby-count=4 "$job" 60 1=hold@30/1 1=kill@31/1; expect 0 "topology"
-    check "topology: right sums: $(cat out)" test "$(grep -c "step 60 total 18300 generation 2" out)" = 4
+once() { check "nothing is there twice: $(cat err)" not has twice err; }
+looks() { # STANDBYS N: rank 1 is killed when so many are warm and were asked
+    rm -f go; : >err; { until_true eval '[ "$(grep -c "a standby has .*told" err)" -ge '"$2"' ]'; : >go; } &
+    FAKE_NCCL_TOPO=1 LAUNCH_LOG=debug heals --standby=nccl --standby-count=$1 "$job" 60 1=hold@30/1 1=kill@31/1; expect 0 "topology"
+    check "topology: right sums: $(cat out)" test "$(grep -c "step 60 total 18300 generation 2" out)" = 4; once
 }
-looks 4; check "first all ask NVML, then nobody: $(cat err)" eval '[ "$(knows NVML)" = 4 ] && [ "$(knows "a file")" = 4 ]'
-FAKE_NCCL_TOPO_TORN=1 looks 4; check "not from a file that was not written to its end: $(cat err)" test "$(knows NVML)" = 8
-NCCL_TOPO_FILE=/nowhere looks 0; check "not if the user has a file: $(cat err)" test "$(knows NVML)" = 8
+looks 4 4; check "first all ask NVML, then nobody: $(cat err)" eval '[ "$(knows NVML)" = 4 ] && [ "$(knows "a file")" = 4 ]'
+looks 1 1; check "all ask where only some could be told: $(cat err)" test "$(knows NVML)" = 8
+FAKE_NCCL_TOPO_TORN=1 looks 4 4; check "not from a file that was not written to its end: $(cat err)" test "$(knows NVML)" = 8
+NCCL_TOPO_FILE=/nowhere looks 4 0; check "not if the user has a file: $(cat err)" test "$(knows NVML)" = 8
 mkdir -p machine/etc; echo NCCL_TOPO_FILE=/nowhere >machine/etc/nccl.conf
-looks 0; check "nor if the server has one: $(cat err)" test "$(knows NVML)" = 8; rm -r machine/etc
+looks 4 0; check "nor if the server has one: $(cat err)" test "$(knows NVML)" = 8; rm -r machine/etc
+given() { "$LAUNCH" --nproc-per-node=4 --max-restarts=1 --on-failure=heal --standby=nccl --standby-count=4 env; }
+check "a job whose standbys need all descriptors has no such file" not has ^NCCL_TOPO_FILE= <(ulimit -n 74; given)
+check "any other has" has ^NCCL_TOPO_FILE=/proc/ <(given)
+FAKE_NCCL_TOPO=1 heals --affinity=none --standby=nccl --standby-count=4 "$job" 60 1=kill@20/1 1=kill@30/2 2=kill@40/3 1=kill@50/4; expect 0 "standbys of other ranks"; once
 gpus 1; FAKE_GPUS=1 FAKE_GPU_MIB=8192 heals --share-gpus --standby=nccl --standby-count=2 "$job" 3000 1=kill@1000/1 2=kill@1500/2 1=kill@2000/3; expect 0 "ranks that share a GPU"
 check "right sums: $(cat out err)" test "$(grep -c 'step 3000 total 45015000 generation 4 ' out)" = 4
 gpus 4

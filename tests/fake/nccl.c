@@ -206,7 +206,7 @@ static ncclResult_t meet(struct ncclComm *c)
             return fake_nccl_fail(ncclUnhandledCudaError,
                                   "Cuda failure 'no CUDA-capable device is detected'");
         fake_nccl_log_init(c, mine->bus_id, "START");
-        ncclResult_t e = fake_nccl_topology(c, mine->bus_id);
+        ncclResult_t e = fake_nccl_topology(c);
         if (e != ncclSuccess)
             return e;
         atomic_store(&mine->present, 1);
@@ -219,6 +219,7 @@ static ncclResult_t meet(struct ncclComm *c)
                                   c->m->seat[r].nranks, r);
     }
     c->state = READY;
+    fake_nccl_fuse(c);
     ncclResult_t e = check_duplicates(c);
     if (e == ncclSuccess)
         fake_nccl_log_init(c, mine->bus_id, "COMPLETE");

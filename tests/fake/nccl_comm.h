@@ -21,6 +21,7 @@ struct seat {
     int nranks;
     uint64_t host;
     char bus_id[16];
+    bool from_file;              /* what is known of the GPU */
     _Atomic uint32_t connecting; /* has issued its first operation */
     _Atomic uint32_t finalized;
     _Atomic uint64_t published; /* rounds of collectives whose data is in place */
@@ -72,9 +73,11 @@ struct ncclComm {
 ncclResult_t fake_nccl_fail(ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 2, 3), visibility("hidden")));
 
-/* Finds out, or reads, how the GPU is linked. */
-ncclResult_t fake_nccl_topology(const struct ncclComm *c, const char *bus_id)
-    __attribute__((visibility("hidden")));
+/* Finds out, or reads, how the GPU of our seat is linked. */
+ncclResult_t fake_nccl_topology(struct ncclComm *c) __attribute__((visibility("hidden")));
+
+/* All have: it is put together. */
+void fake_nccl_fuse(const struct ncclComm *c) __attribute__((visibility("hidden")));
 
 /* Until all ranks have issued their first operation: ncclInProgress. Then c->waiting goes to
  * its stream. */

@@ -28,6 +28,28 @@ for_variables() { # RANKS VARIABLE=VALUE... -- options
         (export "$variable"; rounds=4 label=", ${variable/$dir\//}" measure 0 "$ranks" '' "$@")
     done
 }
+# Collectives of 4 ranks that share a GPU, by blocks and by algorithm: µs. What a run gets is the luck of the GPU's time slices, too:
+# five of each, in turn, and fewer where they take long.
+ctas() {
+    local turn variable size max=16M begin=$SECONDS variables=(NCCL_MAX_CTAS=1 NCCL_MAX_CTAS=2 NCCL_MAX_CTAS=4 NCCL_ALGO=Tree)
+    [ -z "${FAKE:-}" ] || max=256K
+    : >"$dir/ctas"
+    for ((turn = 0; turn < 5 && SECONDS - begin < 95; turn++)); do
+        for variable in "${variables[@]}"; do
+            limited 15 env "$variable" "$launch" bench all_reduce -g 4 --share-gpus --gpus=1 -b 4K -e "$max" -f 64 -n 5 >"$dir/out" 2>"$dir/err" </dev/null ||
+                { fail "bench with $variable: exit $?"; continue; }
+            awk -v v="$variable" '$1 ~ /^[0-9]+$/ && NF >= 13 {print v, $1, $6}' "$dir/out" >>"$dir/ctas"
+        done
+    done
+    cp "$dir/ctas" "$logs/$section.runs"
+    echo "all_reduce of 4 ranks on one GPU, µs: median (least..greatest)"
+    for size in 4096 262144 16777216; do
+        for variable in "${variables[@]}"; do
+            awk -v v="$variable" -v s=$size '$1 == v && $2 == s {print $3}' "$dir/ctas" | sort -n |
+                awk -v v="$variable" -v s=$size '{t[NR] = $1} END {if (NR) printf "%9d  %-16s %9d  (%d..%d), %d runs\n", s, v, t[int((NR + 1) / 2)], t[1], t[NR], NR}'
+        done
+    done
+}
 afterwards() { smi memory.used | sed 's/^/afterwards in use: /'; }
 
 section shared_4_nccl 75 120 measure 250 4 '' -- $share --standby=nccl
@@ -57,5 +79,6 @@ if [ "$gpus" -gt 1 ]; then
 fi
 # Buffers of a protocol that is not used over sockets, which are pinned and cleared all the same.
 section shared_variables 120 240 for_variables 4 NCCL_LL128_BUFFSIZE=131072 NCCL_CUMEM_HOST_ENABLE=0 NCCL_MAX_CTAS=4 -- $share --standby=nccl
+section ctas 40 120 ctas
 section afterwards 1 20 afterwards
 finish
