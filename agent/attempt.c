@@ -108,8 +108,6 @@ static int start_process(struct attempt *a, struct attempt_config *c, struct ran
     int rc = rank_start(rank, c->loop, a->group, &request, err);
     rank->generation = c->job.generation;
     rank->background = request.background;
-    if (is_rank)
-        attempt_tell_topology(a, c);
     return rc;
 }
 
@@ -168,7 +166,6 @@ int attempt_use_spare(struct attempt *a, struct attempt_config *c, uint32_t i,
         return rc;
     rank_move(&c->ranks[rank], &c->spares[i]);
     host_board_occupy(&a->board, rank);
-    attempt_tell_topology(a, c);
     host_board_assign(&a->board, i, rank);
     return 0;
 }
@@ -209,10 +206,12 @@ int attempt_start(struct attempt *a, struct attempt_config *c, struct err *err)
         if (rc < 0)
             err_wrap(err, rc, "rank %u can't be started", rank);
     }
-    if (rc == 0)
+    if (rc == 0) {
+        attempt_tell_topology(a, c);
         spawn_open_gate(a->group);
-    else if (a->group)
+    } else if (a->group) {
         spawn_group_dismiss(a->group);
+    }
     if (rc == 0)
         tell_refusal(a, &c->job); /* after the gate: nobody waits for that */
     return rc;

@@ -58,8 +58,8 @@ MUST_CHECK int attempt_start_spare(struct attempt *a, struct attempt_config *con
 MUST_CHECK int attempt_use_spare(struct attempt *a, struct attempt_config *config, uint32_t i,
                                  int pipes[RELAY_KINDS_N], uint32_t rank, struct err *err);
 
-/* Lets NCCL read in all ranks of the next generation what standbys have found out, if that is known of all, else in none.
- * Those above do it, too; for a generation without new processes. */
+/* Lets NCCL read in all ranks what standbys have found out, if that is known of all, else in none. Every rank has its process,
+ * and none uses NCCL yet: attempt_start() does it, and whoever lets a later generation go. */
 void attempt_tell_topology(struct attempt *a, struct attempt_config *config);
 
 /* A rank has joined: on_lost(user, rank) will be called when the lock of its slot is freed by a death (deathwatch.h).

@@ -392,7 +392,6 @@ static void open_generation(struct job *job)
     job->joined = 0;
     job->start.job.generation = ++job->generation;
     aftermath_note_steps(&job->after, &board_of(job)->board);
-    attempt_tell_topology(&job->attempt, &job->start);
     host_board_next(&job->attempt.board, job->generation, job->config->spec->heal_timeout_ms);
 }
 

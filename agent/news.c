@@ -167,6 +167,8 @@ static void release(struct job *job)
     struct host_board *board = &job->attempt.board;
     if (job->joined < board->members)
         return;
+    if (!board->gathered) /* else they may be reading */
+        attempt_tell_topology(&job->attempt, &job->start);
     if (group_dying(&job->group) && job->config->plan->gpu_set.n) {
         if (host_board_gather(board))
             return;
