@@ -91,10 +91,10 @@ static enum source source_of(enum need need, const struct job_spec *spec)
 static bool is_idle(const struct field *field, const struct job_spec *spec)
 {
     const struct origin *origin = &spec->origin[field - FIELDS];
-    if (need_is_met(field->needs, spec) ||
-        (origin->source != SOURCE_COMMAND_LINE && origin->source != SOURCE_FILE))
-        return false;
-    return !(field->def && strcmp(origin->text, field->def) == 0) &&
+    if (origin->source != SOURCE_COMMAND_LINE && origin->source != SOURCE_FILE)
+        return false; /* most rows of most starts */
+    return !need_is_met(field->needs, spec) &&
+           !(field->def && strcmp(origin->text, field->def) == 0) &&
            source_of(field->needs, spec) <= origin->source;
 }
 
