@@ -31,7 +31,7 @@ for_variables() { # RANKS VARIABLE=VALUE... -- options
 # Collectives of 4 ranks that share a GPU, by blocks and by algorithm: µs. What a run gets is the luck of the GPU's time slices, too:
 # five of each, in turn, and fewer where they take long.
 ctas() {
-    local turn variable size max=16M begin=$SECONDS variables=(NCCL_MAX_CTAS=1 NCCL_MAX_CTAS=2 NCCL_MAX_CTAS=4 NCCL_ALGO=Tree)
+    local turn variable size least median most runs max=16M begin=$SECONDS variables=(NCCL_MAX_CTAS=1 NCCL_MAX_CTAS=2 NCCL_MAX_CTAS=4 NCCL_ALGO=Tree)
     [ -z "${FAKE:-}" ] || max=256K
     : >"$dir/ctas"
     for ((turn = 0; turn < 5 && SECONDS - begin < 95; turn++)); do
@@ -45,8 +45,8 @@ ctas() {
     echo "all_reduce of 4 ranks on one GPU, µs: median (least..greatest)"
     for size in 4096 262144 16777216; do
         for variable in "${variables[@]}"; do
-            awk -v v="$variable" -v s=$size '$1 == v && $2 == s {print $3}' "$dir/ctas" | sort -n |
-                awk -v v="$variable" -v s=$size '{t[NR] = $1} END {if (NR) printf "%9d  %-16s %9d  (%d..%d), %d runs\n", s, v, t[int((NR + 1) / 2)], t[1], t[NR], NR}'
+            read -r least median most runs < <(awk -v v="$variable" -v s=$size '$1 == v && $2 == s {print $3}' "$dir/ctas" | spread) &&
+                printf '%9d  %-16s %9.0f  (%.0f..%.0f), %d runs\n' $size "$variable" "$median" "$least" "$most" "$runs"
         done
     done
 }

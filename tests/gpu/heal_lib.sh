@@ -18,8 +18,9 @@ heals() {
     grep -o 'round [0-9]* .*' "$dir/out" >"$dir/rounds"
     [ "$(wc -l <"$dir/rounds")" = "$n" ] || { fail "$ranks ranks, $*: $(wc -l <"$dir/rounds") rounds of $n"; return 1; }
 }
-# Least, median and greatest.
-column() { awk -v c="$1" '{print $c}' "$dir/rounds" | sort -n | awk '{v[NR]=$1} END {printf "%s %s %s\n", v[1], v[int((NR+1)/2)], v[NR]}'; }
+# Least, median and greatest of lines of numbers, and how many they are; nothing of none.
+spread() { sort -n | awk '{v[NR]=$1} END {if (NR) print v[1], v[int((NR+1)/2)], v[NR], NR}'; }
+column() { awk -v c="$1" '{print $c}' "$dir/rounds" | spread | cut -d" " -f1-3; }
 # measure GOAL_MS RANKS WORDS -- options; goal 0: none
 measure() {
     local goal=$1 ranks=$2 words=$3 how=none c least median most line; shift 4
