@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What NCCL finds out about a GPU's place in the server, for those that ask again. A rank that heals would ask NVML for it, once
- * for each NVLink and more, under locks that all ranks need: 4 ranks on an H200 had a communicator after 69 ms, now after 29 (NCCL 2.28). --standby=nccl has asked
- * already as it got warm: what NCCL writes then (NCCL_TOPO_DUMP_FILE) is what the others read (NCCL_TOPO_FILE).
+ * for each NVLink and more, under locks that all ranks need: 4 ranks on an H200 had a communicator after 69 ms, now after 29
+ * (NCCL 2.28). --standby=nccl has asked already as it got warm: what NCCL writes then (NCCL_TOPO_DUMP_FILE) is what the others
+ * read (NCCL_TOPO_FILE).
  *
  * All ranks of a generation read, or none. NCCL (2.22 and later) joins what each of them knows, and does not take a CPU, switch or
  * NIC from a file for the one that another rank has found by itself: the server would have all of them twice.

@@ -38,16 +38,15 @@ enum launch_result {
         -1, /* a new generation began: give everything of the old one back and meet again */
     LAUNCH_STOP = -2,    /* the launcher asks the job to end: save and return */
     LAUNCH_TIMEOUT = -3, /* a deadline passed; launch_error() names the ranks that were missing */
-    LAUNCH_INVALID =
-        -4, /* the call was wrong: bad argument, ranks that disagree, joined twice, a forked child */
-    LAUNCH_FAILED = -5 /* the system, CUDA or NCCL failed */
+    LAUNCH_INVALID = -4, /* a wrong call: bad argument, ranks that disagree, joined twice, forked */
+    LAUNCH_FAILED = -5   /* the system, CUDA or NCCL failed */
 };
 
 /* A child that a member forks is no rank, and shares nothing with the ranks any more: what it calls of a struct launch that it
  * has a copy of returns LAUNCH_INVALID (or LAUNCH_STOP, when the job shall end), launch_generation() 0, and nothing that it
- * calls is seen by others. launch_rank() and the like go on answering, launch_leave() frees the copy. So data loaders and the like call what
- * this header has in the parent only, or exec() a program, which may be `launch` again. A child of the bare clone() system call, and not of
- * fork(), is not told apart. */
+ * calls is seen by others. launch_rank() and the like go on answering, launch_leave() frees the copy. So data loaders and the
+ * like call what this header has in the parent only, or exec() a program, which may be `launch` again. A child of the bare
+ * clone() system call, and not of fork(), is not told apart. */
 
 /* Exit code by which a job says that starting it again would not help (see --no-restart-on). */
 #define LAUNCH_EXIT_FINAL 93
